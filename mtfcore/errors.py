@@ -1,0 +1,51 @@
+"""What Meshwork refuses, and how it says so.
+
+Everything refused before a run is a `LayoutError`. Its text names each part, says what is legal and
+offers the nearest fix; where several things are wrong it lists them all at once:
+
+    >>> mtf.Sharding("batch:10 io:512", "batch:rows io:rows").local_shape(mtf.Mesh("rows:4"))
+    LayoutError: mesh axis 'rows' is used twice in one tensor: on batch and on io; ...
+
+Next file to read: `notation`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LayoutError(ValueError):
+    """A name, size, placement or program that cannot be; nothing has run yet."""
+
+
+class NotationError(LayoutError):
+    """A text that does not parse; the message carries the text with a caret under the fault."""
+
+
+class DeviceError(RuntimeError):
+    """The devices at hand do not allow what was asked; the message says what to do."""
+
+
+class LayoutWarning(UserWarning):
+    """A rule that has no effect; an error instead wherever `strict=True` is given."""
+
+
+def nearest(name: str, legal: Iterable[str]) -> str:
+    """A phrase that offers the closest legal name, or lists them all."""
+    legal = list(legal)
+    close = difflib.get_close_matches(name, legal, n=1, cutoff=0.6)
+    close = close or [other for other in legal if other.casefold() == name.casefold()]
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}legal here: {', '.join(map(repr, legal)) or 'none'}"
+
+
+def refuse(faults: list[str], about: str = "") -> None:
+    """Raise one `LayoutError` that lists all the faults, if there are any."""
+    if not faults:
+        return
+    faults = list(dict.fromkeys(faults))
+    if len(faults) == 1:
+        raise LayoutError(f"{about}: {faults[0]}" if about else faults[0])
+    head = f"{about}: {len(faults)} faults" if about else f"{len(faults)} faults"
+    raise LayoutError(head + "".join(f"\n  {number}. {fault}" for number, fault in enumerate(faults, 1)))

@@ -1,0 +1,117 @@
+"""A layout: one global partial map from dimension to mesh axis (Mesh-TensorFlow, section 4).
+
+    >>> layout = mtf.Layout("batch:rows hidden:cols")
+    >>> layout.sharding("batch:64 hidden:2048", mtf.Mesh("rows:4 cols:2"))
+    Sharding('batch:64 hidden:2048', 'batch:rows hidden:cols')
+
+Layouts are data: no operation looks at which layout it is under. Next file to read: `steps`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mtfcore.dims import Dim, DimsLike, parse_dims
+from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
+from mtfcore.mesh import Mesh
+from mtfcore.notation import PARTIAL, format_axes, is_name, parse, parse_axes
+from mtfcore.sharding import Axes, Sharding, axis_twice, uneven
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Layout:
+    """Rules dimension → axes. `Layout("batch:rows")`, `Layout({"batch": "rows"})` and pairs are the same."""
+
+    rules: tuple[tuple[str, Axes], ...]
+
+    def __init__(self, rules: str | Layout | Mapping[str, str | Axes] | Iterable[tuple[str, str | Axes]] = (), /) -> None:
+        object.__setattr__(self, "rules", _rules(rules))
+        refuse(_faults(self.rules), f"layout '{self}'")
+
+    def axes(self, name: str) -> Axes:
+        """The axes of a dimension; none if no rule names it."""
+        return dict(self.rules).get(name, ())
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}:{format_axes(axes)}" for name, axes in self.rules)
+
+    def __repr__(self) -> str:
+        return f"Layout({str(self)!r})"
+
+    def sharding(self, dims: DimsLike, mesh: Mesh, strict: bool = False) -> Sharding:
+        """Where a tensor of these dimensions lies; `LayoutError` with all faults if it cannot.
+
+        A rule whose axis the mesh lacks warns (`LayoutWarning`), or is refused if `strict`.
+        """
+        dims = parse_dims(dims)
+        self.complain(self.missing_axes(mesh, [dim.name for dim in dims]), strict)
+        return self.place(dims, mesh)
+
+    def place(self, dims: tuple[Dim, ...], mesh: Mesh) -> Sharding:
+        """The same without the warning, for callers that have warned once already."""
+        on = tuple(tuple(axis for axis in self.axes(dim.name) if axis in mesh) for dim in dims)
+        bare = object.__new__(Sharding)
+        for field, value in (("dims", dims), ("axes", on), ("partial", ())):
+            object.__setattr__(bare, field, value)
+        faults = axis_twice(bare) + [fault for dim, axes in zip(dims, on, strict=True) for fault in uneven(dim, axes, mesh)]
+        refuse(faults, f"tensor '{' '.join(map(str, dims))}' under layout '{self}' on mesh '{mesh}'")
+        return Sharding.of(dims, on)
+
+    def missing_axes(self, mesh: Mesh, names: Iterable[str] | None = None) -> list[str]:
+        """One sentence for each rule whose axis the mesh lacks (case S06)."""
+        names = None if names is None else set(names)
+        return [
+            f"{name} -> {axis} ignored, mesh has no axis {axis!r}; {name} is copied on {mesh.size} devices "
+            f"({nearest(axis, mesh.names)})"
+            for name, axes in self.rules
+            for axis in axes
+            if axis not in mesh and (names is None or name in names)
+        ]
+
+    def unknown_dims(self, names: Iterable[str]) -> list[str]:
+        """One sentence for each rule whose dimension no tensor has."""
+        names = list(dict.fromkeys(names))
+        return [
+            f"{name} -> {format_axes(axes)} ignored, no tensor has a dimension {name!r} ({nearest(name, names)})"
+            for name, axes in self.rules
+            if name not in names
+        ]
+
+    def complain(self, sentences: list[str], strict: bool) -> None:
+        """Warn about rules without effect, or refuse them all at once if `strict`."""
+        if strict:
+            refuse(sentences, f"layout '{self}' (strict)")
+        for sentence in sentences:
+            warnings.warn(sentence, LayoutWarning, stacklevel=3)
+
+
+def _rules(rules: object) -> tuple[tuple[str, Axes], ...]:
+    if isinstance(rules, Layout):
+        return rules.rules
+    if isinstance(rules, str):
+        return tuple((item.name, item.axes if item.size is None else (str(item.size),)) for item in parse(rules))
+    pairs = rules.items() if isinstance(rules, Mapping) else rules
+    return tuple((name, parse_axes(axes) if isinstance(axes, str) else tuple(axes)) for name, axes in pairs)
+
+
+def _faults(rules: tuple[tuple[str, Axes], ...]) -> list[str]:
+    faults = []
+    for name, axes in rules:
+        if name == PARTIAL:
+            faults.append(f"{PARTIAL!r} is a reserved name: a layout places dimensions only")
+        if not axes:
+            faults.append(f"{name} has no mesh axis; write {name}:rows, say, or leave it out to keep it whole")
+        elif bad := [axis for axis in axes if not is_name(axis)]:
+            faults.append(f"{name}:{bad[0]} gives a size; a layout gives mesh axes, e.g. {name}:rows")
+    counts = Counter(name for name, _ in rules)
+    return faults + [
+        f"dimension {name!r} has {count} rules; put all its axes in one, e.g. {name}:(rows cols)"
+        for name, count in counts.items()
+        if count > 1
+    ]
+
+
+__all__ = ["Layout", "LayoutError"]

@@ -1,0 +1,127 @@
+"""A mesh: named axes with sizes, a way to name devices (Mesh-TensorFlow, section 2). It is not the wires.
+
+    >>> mesh = mtf.Mesh("rows:4 cols:2")
+    >>> mesh.size, mesh.coordinates(3), mesh.device({"rows": 1, "cols": 1})
+    (8, {'rows': 1, 'cols': 1}, 3)
+
+Devices are numbered row by row: the last axis counts fastest. Next file to read: `sharding`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.notation import PARTIAL, is_name, looks_like_run, parse
+
+DeviceLike = int | Mapping[str, int]
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Mesh:
+    """Named axes with sizes, in order. `Mesh("rows:4 cols:2")`, `Mesh(rows=4, cols=2)` and pairs are the same."""
+
+    axes: tuple[tuple[str, int], ...]
+
+    def __init__(self, axes: str | Mesh | Mapping[str, int] | Iterable[tuple[str, int]] = (), /, **more: int) -> None:
+        object.__setattr__(self, "axes", (*_pairs(axes), *more.items()))
+        refuse(_faults(self.axes), f"mesh '{self}'")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The axis names, in order."""
+        return tuple(name for name, _ in self.axes)
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Axis name → size."""
+        return dict(self.axes)
+
+    @property
+    def size(self) -> int:
+        """How many devices the mesh names."""
+        return math.prod(size for _, size in self.axes)
+
+    def __getitem__(self, axis: str) -> int:
+        for name, size in self.axes:
+            if name == axis:
+                return size
+        raise LayoutError(f"mesh '{self}' has no axis {axis!r}; {nearest(axis, self.names)}")
+
+    def __contains__(self, axis: object) -> bool:
+        return axis in self.names
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}:{size}" for name, size in self.axes)
+
+    def __repr__(self) -> str:
+        return f"Mesh({str(self)!r})"
+
+    def group_size(self, axes: Iterable[str]) -> int:
+        """How many devices differ only along these axes."""
+        return math.prod(self[axis] for axis in axes)
+
+    def coordinates(self, device: DeviceLike) -> dict[str, int]:
+        """Axis → position of a device given by index (or by coordinates, which are checked and returned)."""
+        if isinstance(device, Mapping):
+            return self._checked(device)
+        if not 0 <= (index := int(device)) < self.size:
+            raise LayoutError(f"mesh '{self}' has devices 0 to {self.size - 1}, not {device}")
+        found = {}
+        for name, size in reversed(self.axes):
+            index, found[name] = divmod(index, size)
+        return {name: found[name] for name in self.names}
+
+    def device(self, coordinates: DeviceLike) -> int:
+        """The index of the device at these coordinates."""
+        position, index = self.coordinates(coordinates), 0
+        for name, size in self.axes:
+            index = index * size + position[name]
+        return index
+
+    def block(self, device: DeviceLike, axes: Iterable[str]) -> int:
+        """Which block a device holds of something cut over `axes`, outermost first."""
+        position, index = self.coordinates(device), 0
+        for axis in axes:
+            index = index * self[axis] + position[axis]
+        return index
+
+    def _checked(self, coordinates: Mapping[str, int]) -> dict[str, int]:
+        faults = [f"no axis {name!r}; {nearest(name, self.names)}" for name in coordinates if name not in self]
+        faults += [f"axis {name!r} is missing" for name in self.names if name not in coordinates]
+        faults += [
+            f"{name} runs from 0 to {size - 1}, not {coordinates[name]}"
+            for name, size in self.axes
+            if name in coordinates and not 0 <= coordinates[name] < size
+        ]
+        refuse(faults, f"device {dict(coordinates)} on mesh '{self}'")
+        return {name: int(coordinates[name]) for name in self.names}
+
+
+def _pairs(axes: object) -> tuple[tuple[str, int], ...]:
+    if isinstance(axes, Mesh):
+        return axes.axes
+    if isinstance(axes, str):
+        return tuple((item.name, item.size if item.axes is None else item.axes) for item in parse(axes))
+    return tuple((name, size) for name, size in (axes.items() if isinstance(axes, Mapping) else axes))
+
+
+def _faults(axes: tuple[tuple[str, int], ...]) -> list[str]:
+    faults = []
+    for name, size in axes:
+        if not isinstance(name, str) or not is_name(name):
+            faults.append(f"{name!r} is not a name: letters, digits and _ only, not starting with a digit")
+        elif looks_like_run(name):
+            faults.append(f"axis {name!r} reads as the run of axes {', '.join(name)}; use a longer name, e.g. 'axis_{name}'")
+        elif name == PARTIAL:
+            faults.append(f"{PARTIAL!r} is a reserved name; use another, e.g. 'parts'")
+        if size is None:
+            faults.append(f"axis {name!r} has no size; write {name}:2, say")
+        elif not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            shown = "".join(size) if isinstance(size, tuple) else size
+            faults.append(f"axis {name!r} has size {shown!r}; a size is a whole number of at least 1")
+    names = Counter(name for name, _ in axes)
+    return faults + [f"axis {name!r} stands {count} times; names must differ" for name, count in names.items() if count > 1]

@@ -1,0 +1,215 @@
+"""Where one tensor lies: for each dimension its mesh axes in order, and the axes it still has to be summed over.
+
+    >>> s = mtf.Sharding("B:64 L:1 E:18432", "E:xyz")
+    >>> s, s.local_shape(mtf.Mesh("x:4 y:4 z:4"))
+    (Sharding('B:64 L:1 E:18432', 'B L E:xyz'), (64, 1, 288))
+
+One mesh axis can be three things to one tensor: on a dimension (at a place in that dimension's order), unused
+(the devices along it hold copies), or partial (each device along it holds an addend). Order matters:
+`batch:16` on (x:4, y:2) gives device (x=1, y=0) rows 4-5, on (y, x) rows 2-3. Both papers' layouts are such
+objects (arXiv 1811.02084 section 4; arXiv 2211.05102 section 3.1). Next file to read: `layout`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from mtfcore.dims import Dim, DimsLike, parse_dims
+from mtfcore.dtypes import itemsize
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.mesh import DeviceLike, Mesh
+from mtfcore.notation import PARTIAL, Item, format_axes, format_items, format_paper, parse, parse_paper
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Sharding:
+    """One tensor's dimensions and where they lie; hashable, and equal only with the same order of axes."""
+
+    dims: tuple[Dim, ...]
+    axes: tuple[Axes, ...]
+    partial: Axes
+
+    def __init__(self, dims: DimsLike, placed: str = "", /) -> None:
+        """`dims` with sizes, then where they lie; dimensions that `placed` leaves out are whole.
+
+        One text with both works where no sizes are needed: `Sharding("B L E:xyz")`.
+        """
+        if isinstance(dims, str) and not placed:
+            items = parse(dims)
+            dims = [Dim(item.name, item.size) for item in items if item.name != PARTIAL]
+        else:
+            items = parse(placed)
+        self._set(*_placed(parse_dims(dims), items))
+
+    def _set(self, dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes) -> Sharding:
+        object.__setattr__(self, "dims", dims)
+        object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "partial", partial)
+        object.__setattr__(self, "_hash", hash((dims, axes, partial)))
+        refuse(axis_twice(self), f"tensor '{self}'")
+        return self
+
+    @classmethod
+    def of(cls, dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes = ()) -> Sharding:
+        """Build from parts, as the rules do."""
+        return object.__new__(cls)._set(tuple(dims), tuple(map(tuple, axes)), tuple(partial))
+
+    @classmethod
+    def from_paper(cls, text: str, sizes: DimsLike = "") -> Sharding:
+        """Read `BLE_xyz (partialsum-w)`. The subscripts of the paper carry no order: compare with `same_sets`."""
+        items = parse_paper(text)
+        known = {dim.name: dim.size for dim in parse_dims(sizes)}
+        names = [item.name for item in items if item.name != PARTIAL]
+        return cls.of(*_placed(parse_dims([Dim(name, known.get(name)) for name in names]), items))
+
+    @classmethod
+    def from_partition_spec(cls, dims: DimsLike, spec: object) -> Sharding:
+        """Read a `jax.sharding.PartitionSpec`, entry by entry; entries that are missing mean whole."""
+        dims, entries = parse_dims(dims), tuple(spec)
+        if len(entries) > len(dims):
+            raise LayoutError(f"{spec} has {len(entries)} entries for the {len(dims)} dimensions {_names(dims)}")
+        axes = [() if entry is None else (entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
+        return cls.of(dims, (*axes, *[()] * (len(dims) - len(axes))))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the dimensions, in order."""
+        return tuple(dim.name for dim in self.dims)
+
+    @cached_property
+    def on(self) -> dict[str, Axes]:
+        """Dimension name → its axes, outermost first."""
+        return dict(zip(self.names, self.axes, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The whole tensor's sizes; refuses where one is unknown."""
+        if missing := [dim.name for dim in self.dims if dim.size is None]:
+            raise LayoutError(f"the size of {', '.join(missing)} is not known in '{self}'; write e.g. {missing[0]}:64")
+        return tuple(dim.size for dim in self.dims)
+
+    def used(self) -> Axes:
+        """Every mesh axis that splits a dimension, in dimension order."""
+        return tuple(axis for on in self.axes for axis in on)
+
+    def check(self, mesh: Mesh) -> Sharding:
+        """Refuse unknown axes and sizes that do not divide, all at once; returns self."""
+        faults = [
+            f"unknown mesh axis {axis!r} on {name}; {nearest(axis, mesh.names)}"
+            for name, on in (*self.on.items(), (PARTIAL, self.partial))
+            for axis in on
+            if axis not in mesh
+        ]
+        if not faults:
+            faults = [fault for dim, on in zip(self.dims, self.axes, strict=True) for fault in uneven(dim, on, mesh)]
+        refuse(faults, f"tensor '{self}' on mesh '{mesh}'")
+        return self
+
+    def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
+        """The shape that each device holds, in dimension order."""
+        self.check(mesh)
+        return tuple(size // mesh.group_size(on) for size, on in zip(self.shape, self.axes, strict=True))
+
+    def slices(self, mesh: Mesh, device: DeviceLike) -> tuple[slice, ...]:
+        """The index ranges that a device holds, one slice a dimension: `whole[s.slices(mesh, device)]`."""
+        blocks = [mesh.block(device, on) for on in self.check(mesh).axes]
+        return tuple(slice(n * block, n * (block + 1)) for n, block in zip(self.local_shape(mesh), blocks, strict=True))
+
+    def bytes_per_device(self, mesh: Mesh, dtype: object = "f32") -> int:
+        """Bytes that each device holds."""
+        elements = itemsize(dtype)
+        for size in self.local_shape(mesh):
+            elements *= size
+        return elements
+
+    def copies(self, mesh: Mesh) -> int:
+        """How many devices hold the same values; addends of a partial sum are not copies of each other."""
+        return mesh.size // mesh.group_size((*self.check(mesh).used(), *self.partial))
+
+    def partition_spec(self) -> object:
+        """The same placement as a `jax.sharding.PartitionSpec` (which cannot say partial sums: refused)."""
+        if self.partial:
+            raise LayoutError(f"a PartitionSpec cannot say the partial sums of '{self}'; reduce them first (mtf.reshard)")
+        from jax.sharding import PartitionSpec
+
+        return PartitionSpec(*[None if not on else on[0] if len(on) == 1 else on for on in self.axes])
+
+    def same_sets(self, other: Sharding) -> bool:
+        """Equal but for the order of axes within a dimension, as the second paper's subscripts are."""
+        mine, theirs = ([set(on) for on in (*s.axes, s.partial)] for s in (self, other))
+        return self.names == other.names and mine == theirs
+
+    def without(self, axes: Axes) -> Sharding:
+        """The same without these axes (the rules drop axes of size 1 on entry)."""
+        if not any(axis in axes for axis in (*self.used(), *self.partial)):
+            return self
+        kept = tuple(tuple(axis for axis in on if axis not in axes) for on in self.axes)
+        return Sharding.of(self.dims, kept, tuple(axis for axis in self.partial if axis not in axes))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return format_paper(self.names, self.axes, self.partial) or self.text()
+
+    def text(self) -> str:
+        """The placement in the form that reads back: `B L E:xyz partialsum:w`."""
+        return format_items(self.names, self.axes, self.partial)
+
+    def __repr__(self) -> str:
+        return f"Sharding({' '.join(map(str, self.dims))!r}, {self.text()!r})"
+
+
+def _names(dims: tuple[Dim, ...]) -> str:
+    return ", ".join(dim.name for dim in dims) or "(none)"
+
+
+def _placed(dims: tuple[Dim, ...], items: tuple[Item, ...]) -> tuple[tuple[Dim, ...], tuple[Axes, ...], Axes]:
+    sizes = {dim.name: dim.size for dim in dims}
+    on: dict[str, Axes] = {}
+    faults = []
+    for item in items:
+        if item.name in on:
+            faults.append(f"dimension {item.name!r} is placed twice")
+        if item.name not in sizes and item.name != PARTIAL:
+            faults.append(f"no dimension {item.name!r} in this tensor; {nearest(item.name, sizes)}")
+        elif item.size is not None and item.size != sizes.get(item.name):
+            faults.append(f"{item.name} has sizes {sizes.get(item.name)} and {item.size}")
+        on[item.name] = item.axes or ()
+    refuse(faults, f"tensor '{' '.join(map(str, dims))}'")
+    return dims, tuple(on.get(dim.name, ()) for dim in dims), on.get(PARTIAL, ())
+
+
+def axis_twice(sharding: Sharding) -> list[str]:
+    """A fault for each mesh axis used twice in one tensor, partial sums included (case S03)."""
+    places = defaultdict(list)
+    for name, on in (*zip((d.name for d in sharding.dims), sharding.axes, strict=True), (PARTIAL, sharding.partial)):
+        for axis in on:
+            places[axis].append(name)
+    return [
+        f"mesh axis {axis!r} is used twice in one tensor: on {' and on '.join(names)}; "
+        f"keep it on one of them, or put the other on another axis"
+        for axis, names in places.items()
+        if len(names) > 1
+    ]
+
+
+def uneven(dim: Dim, on: Axes, mesh: Mesh) -> list[str]:
+    """A fault if a size does not divide over its axes, with the neighbours that do (case S01)."""
+    parts = mesh.group_size(on)
+    if dim.size is None or dim.size % parts == 0:
+        return []
+    below, above = dim.size // parts * parts, -(-dim.size // parts) * parts
+    sizes = " x ".join(f"{axis}:{mesh[axis]}" for axis in on)
+    offer = f"{below} or {above}" if below else f"{above}"
+    return [
+        f"dimension {dim.name} of size {dim.size} does not divide over mesh axis {sizes} ({parts} parts); nearest sizes "
+        f"that do: {offer}, or leave {dim.name} whole, or pad on request: mtf.pad(t, '{dim.name}', {above})"
+    ]
+
+
+__all__ = ["Axes", "Sharding", "axis_twice", "format_axes", "uneven"]
