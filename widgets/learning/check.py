@@ -1,0 +1,155 @@
+"""Try a student's answer on random, visible cases and say what differs; help comes in three steps.
+
+    check("01 local_rows", local_rows)              # in a notebook: a report with buttons Hint, Bigger hint, Solution
+    report = check("01 local_rows", local_rows, seed="Ada")
+    report.passed, report.message, report.help()    # the same without a page
+
+A check never raises for a wrong answer: it reports. The cases are drawn from the student's own seed (a name, or a
+random id kept in the progress file), so two neighbours see different sizes and meshes and one student sees the same
+ones again. Read next: `exercises.py`, and `lessons/checks/` for the checks themselves.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from random import Random
+from typing import Any
+
+import ipywidgets
+from IPython.display import display
+
+from .exercises import AnswerFailed, Case, Exercise, NotYet, asked, find
+from .progress import Progress
+
+STEPS = ("Hint", "Bigger hint", "Solution")
+_COLOURS = {
+    "passed": "--jp-success-color1, #2e7d32",
+    "not yet": "--jp-info-color1, #1565c0",
+    "try again": "--jp-warn-color1, #b45309",
+}
+
+
+@dataclass
+class Report:
+    """What a check found: the cases it tried up to the first that differs, and one message."""
+
+    exercise: Exercise
+    state: str  # "passed", "not yet" or "try again"
+    message: str
+    cases: tuple[Case, ...]
+    progress: Progress = field(repr=False)
+
+    @property
+    def passed(self) -> bool:
+        return self.state == "passed"
+
+    def help(self) -> str:
+        """The next step of help: a hint, a bigger hint, then the solution."""
+        return self.help_step(min(self.progress.entry("checks", self.exercise.name).get("help", 0) + 1, len(STEPS)))
+
+    def help_step(self, step: int) -> str:
+        """Help step 1, 2 or 3; the furthest step taken is kept in the progress file."""
+        taken = self.progress.entry("checks", self.exercise.name).get("help", 0)
+        self.progress.update("checks", self.exercise.name, help=max(taken, step))
+        return f"{STEPS[step - 1]}: {self.exercise.help(step)}"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        lines = [f"{self.state.upper()} – {self.exercise.name}: {self.message}"]
+        lines += [f"  {'ok' if case.good else 'differs'}  {case}" for case in self.cases]
+        return "\n".join(lines + ([self.progress.note] if self.progress.note else []))
+
+    def _repr_html_(self) -> str:
+        tried = "".join(f"<li>{'✓' if case.good else '✗'} {escape(str(case))}</li>" for case in self.cases)
+        note = f"<p>{escape(self.progress.note)}</p>" if self.progress.note else ""
+        border = f"border-left:4px solid var({_COLOURS[self.state]});padding-left:0.8em"
+        name = escape(self.exercise.name)
+        head = f"<p><b>{self.state.capitalize()}</b> – {escape(self.message)}</p>"
+        return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}<ul>{tried}</ul>{note}</div>'
+
+    def widget(self) -> ipywidgets.Box:
+        """Three buttons and the place where their text appears."""
+        text = ipywidgets.HTML()
+        buttons = [self._help_button(step, text) for step in range(1, len(STEPS) + 1)]
+        return ipywidgets.VBox([ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), text])
+
+    def _help_button(self, step: int, text: ipywidgets.HTML) -> ipywidgets.Button:
+        button = ipywidgets.Button(description=STEPS[step - 1], tooltip=f"{STEPS[step - 1]} for {self.exercise.name}")
+
+        def press(_button: ipywidgets.Button) -> None:
+            try:
+                shown = self.help_step(step)
+            except Exception as problem:  # a callback has no other place to say it
+                shown = f"Help failed: {type(problem).__name__}: {problem}"
+            text.value = f'<pre data-help="{step}" style="white-space:pre-wrap">{escape(shown)}</pre>'
+
+        button.on_click(press)
+        return button
+
+    def _ipython_display_(self) -> None:
+        """The report as plain HTML with its text form; it stays readable without a kernel. The buttons below."""
+        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
+        if not self.passed:
+            display(self.widget())
+
+
+class Check:
+    """`check(name, answer)` with the progress file it writes to."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._given_progress = progress
+
+    @property
+    def progress(self) -> Progress:
+        """The progress file, looked up at the first check, when the notebook's folder is known."""
+        self._given_progress = self._given_progress or Progress()
+        return self._given_progress
+
+    def __call__(self, name: str, answer: Any, seed: str | int | None = None) -> Report:
+        """Try `answer` (a value or a function) on the cases of exercise `name`; `seed` defaults to the student's."""
+        exercise, progress = find(name), self.progress
+        state, message, cases = judge(exercise, answer, progress.student if seed is None else seed)
+        before = progress.entry("checks", name)
+        passed = before.get("passed", False) or state == "passed"
+        tries = before.get("tries", 0) + (state != "not yet")
+        progress.update("checks", name, passed=passed, tries=tries)
+        return Report(exercise, state, message, cases, progress)
+
+
+check = Check()
+
+
+def judge(exercise: Exercise, answer: Any, seed: str | int) -> tuple[str, str, tuple[Case, ...]]:
+    """State, message and tried cases of an answer. Pure: no file, no widget."""
+    tried: list[Case] = []
+    try:
+        for case in _cases(exercise, answer, seed):
+            tried.append(case)
+            if not case.good:
+                return "try again", str(case), tuple(tried)
+    except NotYet:
+        return "not yet", f"{exercise.task} Fill in the cell above, then run this one again.", tuple(tried)
+    except AnswerFailed as failed:
+        return "try again", f"Your function stopped with {_where(failed.__cause__)}.", tuple(tried)
+    except Exception as problem:
+        return "try again", f"The check could not use this answer ({type(problem).__name__}: {problem}).", tuple(tried)
+    return "passed", f"{len(tried)} cases agree.", tuple(tried)
+
+
+def _cases(exercise: Exercise, answer: Any, seed: str | int) -> Iterator[Case]:
+    yield from exercise.run(asked(answer), Random(f"{seed}/{exercise.name}"))
+
+
+def _where(problem: BaseException | None) -> str:
+    """`ZeroDivisionError: … (line 3 of your function)`, the last line that lies in the student's own code."""
+    assert problem is not None, "AnswerFailed is always raised from the student's exception"
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = frames[1].filename if len(frames) > 1 else ""
+    line = max((f.lineno or 0 for f in frames[1:] if f.filename == own), default=0)
+    place = f" (line {line} of its cell)" if line else ""
+    return f"{type(problem).__name__}: {problem}{place}"
