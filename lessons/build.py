@@ -1,0 +1,115 @@
+"""Make the notebooks from the lessons' sources: `python -m lessons.build`, which is what `make lessons` runs.
+
+A lesson is one jupytext percent file, `src/NN_name.py`, and only that file is edited. Cell tags say where a cell goes:
+
+    (no tag)      both notebooks
+    stub          the student's notebook only: the gap to fill
+    solution      the solved notebook only: what fills it
+    extra         both, folded, outside the main path
+
+The text of the setup cell is the same in every lesson and is kept here, so a source only says `# %% tags=["setup"]`.
+Output is the same byte for byte on every machine: cell ids are counted, there are no outputs and no widget state, and
+the kernel is always python3. Read next: `checks/__init__.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import jupytext
+from nbformat import NotebookNode
+
+HERE = Path(__file__).parent
+SETUP = """\
+import mtfcore as mtf
+
+mtf.devices(64)  # simulated devices on this computer; must come before JAX starts
+
+import lessons.checks  # the exercises of all lessons
+from widgets import check, predict, program, slices"""
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+LEFT_OUT = {"student": "solution", "solved": "stub"}
+_CHECK = re.compile(r"""\bcheck\(\s*["']([^"']+)["']""")
+
+
+def sources() -> list[Path]:
+    """The lessons' source files, in lesson order."""
+    return sorted((HERE / "src").glob("[0-9][0-9]_*.py"))
+
+
+def cells(source: Path) -> list[NotebookNode]:
+    """All cells of a source, with the shared setup text filled in."""
+    notebook = jupytext.read(source)
+    for cell in notebook.cells:
+        if "setup" in tags(cell):
+            cell.source = SETUP
+    return notebook.cells
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """A cell's tags."""
+    return cell.metadata.get("tags", [])
+
+
+def notebook(source: Path, kind: str) -> dict:
+    """The student's or the solved notebook of a source, as plain data."""
+    kept = [cell for cell in cells(source) if LEFT_OUT[kind] not in tags(cell)]
+    made = [_cell(cell, f"{source.stem[:2]}-{number:03}") for number, cell in enumerate(kept)]
+    return {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _cell(cell: NotebookNode, identity: str) -> dict:
+    metadata: dict = {"tags": tags(cell)} if tags(cell) else {}
+    if "extra" in tags(cell):
+        metadata["jupyter"] = {"source_hidden": True}
+    made = {"cell_type": cell.cell_type, "id": identity, "metadata": metadata}
+    if cell.cell_type == "code":
+        made |= {"execution_count": None, "outputs": []}
+    return made | {"source": cell.source.splitlines(keepends=True)}
+
+
+def text(source: Path, kind: str) -> str:
+    """A notebook file's exact text."""
+    return json.dumps(notebook(source, kind), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def target(source: Path, kind: str) -> Path:
+    """Where a notebook is written."""
+    folder = HERE if kind == "student" else HERE / "solutions"
+    return folder / f"{source.stem}.ipynb"
+
+
+def exercises(source: Path) -> Iterator[tuple[str, str, str]]:
+    """Each exercise of a lesson: its name, the stub's text and the solution's, which stand right before its check."""
+    last = {"stub": "", "solution": ""}
+    for cell in cells(source):
+        for tag in last.keys() & tags(cell):
+            last[tag] = cell.source
+        if cell.cell_type == "code" and not last.keys() & tags(cell) and (found := _CHECK.search(cell.source)):
+            yield found[1], last["stub"], last["solution"]
+
+
+def build() -> list[Path]:
+    """Write every notebook whose text has changed; returns those written."""
+    written = []
+    for source in sources():
+        for kind in LEFT_OUT:
+            path, wanted = target(source, kind), text(source, kind)
+            if not path.exists() or path.read_text(encoding="utf-8") != wanted:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(wanted, encoding="utf-8", newline="\n")
+                written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    for path in build():
+        print(f"wrote {path.relative_to(HERE)}")
+    sys.exit(0)
