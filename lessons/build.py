@@ -36,7 +36,7 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 LEFT_OUT = {"student": "solution", "solved": "stub"}
-_CHECK = re.compile(r"""\bcheck\(\s*["']([^"']+)["']""")
+_CHECK = re.compile(r"""^check\(\s*["']([^"']+)["']""", re.MULTILINE)
 
 
 def sources() -> list[Path]:
@@ -87,13 +87,14 @@ def target(source: Path, kind: str) -> Path:
 
 
 def exercises(source: Path) -> Iterator[tuple[str, str, str]]:
-    """Each exercise of a lesson: its name, the stub's text and the solution's, which stand right before its check."""
-    last = {"stub": "", "solution": ""}
+    """Each exercise of a lesson: its name, the stub's text and the solution's, without their closing `check(...)`."""
+    found: dict[str, dict[str, str]] = {}
     for cell in cells(source):
-        for tag in last.keys() & tags(cell):
-            last[tag] = cell.source
-        if cell.cell_type == "code" and not last.keys() & tags(cell) and (found := _CHECK.search(cell.source)):
-            yield found[1], last["stub"], last["solution"]
+        for tag in {"stub", "solution"} & set(tags(cell)):
+            if named := _CHECK.search(cell.source):
+                found.setdefault(named[1], {})[tag] = cell.source[: named.start()].rstrip()
+    for name, texts in found.items():
+        yield name, texts["stub"], texts["solution"]
 
 
 def build() -> list[Path]:

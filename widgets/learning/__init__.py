@@ -2,11 +2,11 @@
 
     from widgets import check, predict
 
-Read first: `exercises.py` (what an exercise is), then `check.py`, `predict.py`, `progress.py`.
+Read first: `exercises.py` (what an exercise is), then `checking.py`, `predictions.py`, `progress.py`.
 """
 
-from .check import Check, Report, check
-from .predict import Predict, Prediction, predict
+from .checking import Check, Report, check
+from .predictions import Predict, Prediction, predict
 from .progress import Progress
 
 __all__ = ["Check", "Predict", "Prediction", "Progress", "Report", "check", "predict"]

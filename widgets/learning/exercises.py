@@ -8,7 +8,7 @@ so a report can show every comparison and not only a verdict::
         rows = rng.choice([2, 4, 8])
         yield equal(f"{rows} devices", 64 // rows, answer(64, rows), unit="rows")
 
-Read next: `check.py`, which runs an exercise and shows its report.
+Read next: `checking.py`, which runs an exercise and shows its report.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 Two notebooks may be open at once, so each change reads the file again, changes one entry and replaces the file in one
 step. The file is data only: its shape is checked and nothing in it is ever executed. A damaged file is renamed, never
-deleted, and `note` says so. Read next: `predict.py`.
+deleted, and `note` says so. Read next: `predictions.py`.
 """
 
 from __future__ import annotations

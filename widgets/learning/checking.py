@@ -70,7 +70,9 @@ class Report:
         border = f"border-left:4px solid var({_COLOURS[self.state]});padding-left:0.8em"
         name = escape(self.exercise.name)
         head = f"<p><b>{self.state.capitalize()}</b> – {escape(self.message)}</p>"
-        return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}<ul>{tried}</ul>{note}</div>'
+        fold = "" if self.passed else " open"
+        cases = f"<details{fold}><summary>{len(self.cases)} cases tried</summary><ul>{tried}</ul></details>"
+        return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}{cases}{note}</div>'
 
     def widget(self) -> ipywidgets.Box:
         """Three buttons and the place where their text appears."""

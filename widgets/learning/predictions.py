@@ -3,9 +3,9 @@
     predict("01 local rows", "How many rows does one device hold?", unit="rows")   # a small form; records the answer
     predict.show("01 local rows", 16)                                              # prediction | result
 
-Without a page the same works by value: `predict(...).answer = 16`. An answer given after the result was shown is kept
-too, and marked as such. The idea is old and good: a guess that is written down teaches even when it is wrong.
-Read next: `check.py`.
+Without a page the same works by value: `predict.record("01 local rows", 16)`. An answer given after the result was
+shown is kept too, and marked as such. A guess that is written down teaches even when it is wrong.
+Read next: `checking.py`.
 """
 
 from __future__ import annotations
@@ -178,12 +178,19 @@ class Predict:
         self._asked[name] = Prediction(name, question, choices, unit, self._progress)
         return self._asked[name]
 
+    def record(self, name: str, answer: Answer) -> None:
+        """Answer by value instead of by the form."""
+        self._find(name).answer = answer
+
     def show(self, name: str, actual: Answer, origin: str = "modelled") -> Shown:
         """The recorded prediction beside the result just computed."""
+        return self._find(name).show(actual, origin)
+
+    def _find(self, name: str) -> Prediction:
         if name not in self._asked:
             known = ", ".join(repr(n) for n in self._asked) or "none yet"
             raise ValueError(f"No prediction is called {name!r} in this kernel; asked so far: {known}.")
-        return self._asked[name].show(actual, origin)
+        return self._asked[name]
 
 
 predict = Predict()
