@@ -1,0 +1,266 @@
+"""The frame all explorers share: question, controls, picture, one sentence, folded details. You add a picture.
+
+    class Sharing(Frame):
+        question = "How much does one device hold?"
+        call = "sharing"                                    # the function that copy-as-code names
+        start = {"size": 64, "parts": 4}                    # the state: names, types and first values
+
+        def controls(self, state):                          # may depend on the state; asked after each change
+            return [IntBox("size", state["size"]), IntBox("parts", state["parts"], high=512)]
+
+        def make_picture(self):                             # any widget, made once
+            return PlotView()
+
+        def draw(self, size, parts):                        # cheap and pure: no widget is touched here
+            if size % parts:
+                raise Refused(f"{size} does not divide by {parts}", [Offer("use 1 part", {"parts": 1})])
+            return Shown(f"each device holds {size // parts} [modelled]", facts={...}, table=[("device", "holds"), ...])
+
+        def paint(self, shown):                             # hand the facts to the picture
+            self.picture.show(shown.facts)
+
+    frame = Sharing(size=128)        # displays itself
+    frame.state = {"parts": 2}       # as if moved by hand, one event; what is left out takes its start value
+    frame.value, frame.code          # the facts that draw returned last, and the call that gives this picture
+
+Hooks, all optional: `edit(state, name, value)` where a control is not itself a setting; `still(shown)`, the picture
+that stays in the file; `run(settings)`, a generator of `Progress`, gives a Run button; `refine(settings)`, the same,
+starts on release; `show_progress` and `show_result` take what they give; `result_part` is greyed when the settings
+have moved on. Any `LayoutError` of `draw` lands in the sentence in its own words and dims the picture. Any other
+exception is a fault of ours: short in the sentence, full in the details, kept for `frame.check()` to raise; tests set
+`Frame.reraise = True` and get it at once. Next file to read: `explorers/slices`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import ipywidgets
+import traitlets as t
+from IPython.display import display
+
+from mtfcore.errors import DeviceError, LayoutError
+from widgets.cells import adopt, running_cell
+from widgets.controls import Button, Control, find
+from widgets.queue import Progress, Result
+from widgets.running import Running
+from widgets.shown import Offer, Refused, Shown
+from widgets.state import State, call_text, check_state, read_state, write_state
+from widgets.static import StillPage, sentence_html, still_html, table_html
+from widgets.views.controls_view import ControlsView
+from widgets.views.status_view import StatusView
+
+
+class Frame(Running, ipywidgets.VBox):
+    """The shell; subclass it as this module's text shows."""
+
+    question: ClassVar[str] = ""
+    call: ClassVar[str] = ""
+    start: ClassVar[State] = {}
+    reraise: ClassVar[bool] = False
+
+    state = t.Dict()
+    code = t.Unicode()
+    value = t.Any(None, allow_none=True)
+
+    def __init__(self, **settings: Any) -> None:
+        self.top, self.bottom = ControlsView(question=self.question), StatusView()
+        self.picture = self.make_picture()
+        self.queue = self.make_queue()
+        self.fault: BaseException | None = None
+        self._shown: Shown | None = None
+        self._controls: list[Control] = []
+        self._notes: list[str] = []  # for the next redraw; then on show as _said
+        self._said: list[str] = []
+        self._line: tuple[str, str, tuple[Offer, ...], str] = ("ok", "", (), "")
+        self._page = StillPage()
+        super().__init__([self.top, self.picture, self.bottom], state=check_state(settings, self.start))
+        self._redraw()
+        self.observe(self._redraw, "state")
+        self.top.on_edit(self._edited)
+        self.bottom.observe(self._asked, "asked")
+        self.bottom.observe(self._say, "unfolded")
+
+    # What an explorer gives -------------------------------------------------------------------------------------
+
+    def controls(self, state: State) -> Sequence[Control]:
+        """The controls for this state."""
+        return ()
+
+    def make_picture(self) -> ipywidgets.Widget:
+        """The widget between controls and sentence."""
+        raise NotImplementedError
+
+    def draw(self, **state: Any) -> Shown:
+        """What is true for these settings; cheap, pure."""
+        raise NotImplementedError
+
+    def paint(self, shown: Shown) -> None:
+        """Hand the facts to the picture."""
+
+    def edit(self, state: State, name: str, value: Any) -> State:
+        """The state after a control was moved; by default the control is the setting."""
+        return {**state, name: value}
+
+    def pressed(self, name: str) -> None:
+        """A button of the explorer's own was pressed."""
+
+    def still(self, shown: Shown) -> str:
+        """The picture as safe HTML (SVG) with its style, for a file without a kernel."""
+        return ""
+
+    def svg(self) -> str:
+        """The picture as one SVG file; empty where there is none to save."""
+        return ""
+
+    # From hand to picture ---------------------------------------------------------------------------------------
+
+    def _edited(self, values: Mapping[str, Any], released: bool) -> None:
+        with self._told():
+            state, notes, buttons = dict(self.state), [], []
+            for name, value in values.items():
+                control = find(self._controls, name)
+                if isinstance(control, Button):
+                    buttons.append(name)
+                elif control is not None:
+                    value, note = control.clamp(value)
+                    state = self.edit(state, name, value)
+                    notes += [note] if note else []
+            self._go(state, notes, released)
+            for name in buttons:
+                self.press_run(name) or self.pressed(name)
+
+    def _asked(self, change: Any) -> None:
+        with self._told():
+            if "offer" in change.new:
+                self._go({**self.state, **self._line[2][change.new["offer"]].settings}, [], True)
+            elif "state" in change.new:
+                self._go(read_state(change.new["state"], self.start), [], True)
+            elif "svg" in change.new:
+                self.bottom.svg = {"name": f"{self.call or 'picture'}.svg", "text": self.svg(), **change.new}
+
+    def _go(self, state: State, notes: list[str], released: bool) -> None:
+        """One change of state, one event, one redraw."""
+        self._notes = notes
+        if state == self.state:
+            self._redraw()
+        self.state = state
+        if released:
+            self.settle()
+
+    def settle(self) -> None:
+        """A hand has let go: start the dear part, and leave the newest picture in the file."""
+        if self.kind == "ok":
+            self.start_refining()
+        self._page.refresh(self._still_text())
+
+    @t.validate("state")
+    def _checked(self, proposal: Any) -> State:
+        return check_state(proposal["value"], self.start)
+
+    def _redraw(self, change: Any = None) -> None:
+        self.code = call_text(self.call, self.state)
+        self._said, self._notes = self._notes, []
+        with self._told():
+            self._show_controls()
+            self._shown = self.draw(**self.state)
+            self.value = self._shown.facts
+            self.paint(self._shown)
+            self._line = ("ok", self._shown.sentence, (), "")
+            self._say()
+        self.age_result()
+
+    def _show_controls(self) -> None:
+        try:
+            self._controls = list(self.controls(self.state))
+        except LayoutError:  # a text that does not parse: draw says so; the controls stay, with what was typed
+            self._controls = [
+                dataclasses.replace(control, value=self.state.get(control.name, control.value))
+                for control in self._controls
+                if control.name not in ("run", "stop")
+            ]
+        self._controls += self.run_buttons()
+        self.top.show(self._controls)
+
+    # The sentence -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Whatever is raised inside lands in the sentence; nothing is swallowed."""
+        try:
+            yield
+        except Exception as fault:
+            self.tell(fault)
+            if self.reraise and self.kind == "broken":
+                raise
+
+    def tell(self, fault: BaseException) -> None:
+        """Put a fault into the sentence: the library's in its own words, ours with its full text in the details."""
+        if isinstance(fault, (LayoutError, DeviceError)):
+            self._line = ("refused", str(fault), getattr(fault, "offers", ()), "")
+            return self._say()
+        self.fault = fault
+        short = f"This went wrong inside: {type(fault).__name__}: {str(fault)[:200]} (full text in the details)"
+        self._line = ("broken", short, (), "".join(traceback.format_exception(fault)))
+        self._say()
+
+    def check(self) -> None:
+        """Raise the last fault of ours, if there was one; for tests."""
+        fault, self.fault = self.fault, None
+        if fault is not None:
+            raise fault
+
+    @property
+    def sentence(self) -> str:
+        """What the line says now, as plain text."""
+        notes = (*self._said, *(self._shown.notes if self._shown and self._line[0] == "ok" else ()))
+        return "\n".join([*(f"{note[:1].upper()}{note[1:]}." for note in notes), self._line[1]])
+
+    @property
+    def kind(self) -> str:
+        """Whether the line says something true (ok), refuses (refused), or reports a fault of ours (broken)."""
+        return self._line[0]
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The ways out on show."""
+        return self._line[2]
+
+    def _say(self, change: Any = None) -> None:
+        kind, _, offers, error = self._line
+        (self.picture.remove_class if kind == "ok" else self.picture.add_class)("mw-dim")
+        table = table_html(self._shown.table) if self.bottom.unfolded and self._shown else ""
+        self.bottom.shown = {
+            "sentence": sentence_html(self.sentence), "kind": kind, "offers": [offer.label for offer in offers],
+            "code": self.code, "state": write_state(self.state), "error": error, "table": table,
+        }  # fmt: skip
+
+    # The file ---------------------------------------------------------------------------------------------------
+
+    def _still_text(self) -> str:
+        table = self._shown.table if self._shown else ()
+        picture = self.still(self._shown) if self._shown else ""
+        return still_html(self.question, picture, self.sentence, table, self.code)
+
+    def _ipython_display_(self) -> None:
+        """First the still page, then the live view, which hides it while alive (see `static`)."""
+        adopt(self, running_cell())
+        self._page.show(self._still_text())
+        display({**super()._repr_mimebundle_(), "text/plain": self.code, "text/html": "<!-- live view -->"}, raw=True)
+
+    def __repr__(self) -> str:
+        return self.code
+
+    def close(self) -> None:
+        """Stop what runs and give up every part."""
+        self.queue.stop()
+        for part in (self.top, self.picture, self.bottom):
+            part.close()
+        super().close()
+
+
+__all__ = ["Frame", "Offer", "Progress", "Refused", "Result", "Shown"]

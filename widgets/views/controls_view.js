@@ -1,0 +1,132 @@
+// A row of native controls from a list of specs. Elements are kept and updated in place, so focus, the cursor and
+// a drag survive each answer of the kernel; an element is only written to when the kernel has seen its last edit.
+const make = (tag, cls, attributes = {}) => {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+};
+
+const KINDS = {
+  int(spec, edit) {
+    const slider = make("input", "", { type: "range", step: 1, "aria-label": `${spec.label}, powers of two` });
+    const box = make("input", "mw-number", { type: "number", step: 1, "aria-label": spec.label });
+    const value = () => 2 ** Number(slider.value);
+    slider.addEventListener("input", () => { box.value = value(); edit(value(), false); });
+    slider.addEventListener("change", () => edit(value(), true));
+    box.addEventListener("change", () => edit(box.value === "" ? null : Number(box.value), true));
+    return {
+      nodes: [slider, box],
+      set(now) {
+        slider.min = Math.ceil(Math.log2(now.low));
+        slider.max = Math.floor(Math.log2(now.high));
+        slider.value = Math.round(Math.log2(now.value));
+        slider.setAttribute("aria-valuetext", now.value);
+        box.min = now.low; box.max = now.high; box.value = now.value;
+      },
+    };
+  },
+  choice(spec, edit) {
+    const select = make("select", "", { "aria-label": spec.label });
+    let drawn = "";
+    select.addEventListener("change", () => edit(select.value, true));
+    return {
+      nodes: [select],
+      set(now) {
+        const wanted = JSON.stringify(now.options);
+        if (wanted !== drawn) {
+          select.replaceChildren(...now.options.map(([value, words]) => new Option(words, value)));
+          drawn = wanted;
+        }
+        select.value = now.value;
+      },
+    };
+  },
+  text(spec, edit) {
+    const box = make("input", spec.wide ? "mw-text mw-wide" : "mw-text",
+      { type: "text", spellcheck: false, autocomplete: "off", "aria-label": spec.label });
+    box.addEventListener("change", () => edit(box.value, true));
+    // JupyterLab's own shortcuts must not see what is typed here
+    box.addEventListener("keydown", event => event.stopPropagation());
+    return { nodes: [box], set(now) { if (box.value !== now.value) box.value = now.value; } };
+  },
+  button(spec, edit) {
+    const button = make("button", "mw-button", { type: "button" });
+    button.addEventListener("click", () => edit(true, true));
+    return { nodes: [button], set(now) { button.textContent = now.label; button.disabled = !now.enabled; } };
+  },
+};
+
+function render({ model, el }) {
+  const root = make("div", "mw mw-live mw-top");
+  const question = make("div", "mw-question", { role: "heading", "aria-level": 3 });
+  const row = make("div", "mw-controls");
+  const run = make("div", "mw-run");
+  const bar = make("progress", "", { "aria-label": "progress of the run" });
+  const words = make("span", "mw-run-text");
+  run.append(bar, words);
+  root.append(question, row, run);
+  el.append(root);
+
+  const kept = new Map();          // name → { kind, holder, set }
+  const unseen = new Map();        // name → { value, number } that the kernel has not acknowledged
+  let number = model.get("edits").number || 0, shape = "";
+
+  function edit(name, value, released) {
+    unseen.set(name, { value, number: ++number });
+    const values = Object.fromEntries([...unseen].map(([key, sent]) => [key, sent.value]));
+    model.set("edits", { number, released, values });
+    model.save_changes();
+  }
+  function holder(spec) {
+    const old = kept.get(spec.name);
+    if (old && old.kind === spec.kind) return old;
+    const made = KINDS[spec.kind](spec, (value, released) => edit(spec.name, value, released));
+    const node = make("label", `mw-control mw-${spec.kind}`, { "data-control": spec.name });
+    if (spec.kind !== "button") {
+      const name = make("span", "mw-label");
+      name.textContent = spec.label;
+      node.append(name);
+    }
+    if (spec.hint) node.title = spec.hint;
+    node.append(...made.nodes);
+    kept.set(spec.name, { kind: spec.kind, holder: node, set: made.set });
+    return kept.get(spec.name);
+  }
+  function arrange(items) {
+    const focused = root.contains(document.activeElement) ? document.activeElement : null;
+    const groups = new Map();
+    for (const spec of items) {
+      if (!groups.has(spec.group)) {
+        const group = make("div", "mw-group", { role: "group", "aria-label": spec.group || "controls" });
+        if (spec.group) { const head = make("span", "mw-legend"); head.textContent = spec.group; group.append(head); }
+        groups.set(spec.group, group);
+      }
+      groups.get(spec.group).append(holder(spec).holder);
+    }
+    row.replaceChildren(...groups.values());
+    for (const name of [...kept.keys()]) if (!items.some(spec => spec.name === name)) kept.delete(name);
+    if (focused && root.contains(focused)) focused.focus({ preventScroll: true });
+  }
+  function drawRow() {
+    const { items, seen } = model.get("row");
+    for (const [name, sent] of [...unseen]) if (sent.number <= seen) unseen.delete(name);
+    const wanted = JSON.stringify(items.map(spec => [spec.name, spec.kind, spec.group, spec.label]));
+    if (wanted !== shape) { arrange(items); shape = wanted; }
+    for (const spec of items) if (!unseen.has(spec.name)) kept.get(spec.name).set(spec);
+    root.dataset.seen = seen;
+  }
+  function drawRun() {
+    const { busy, done, total, text } = model.get("progress");
+    run.hidden = !busy && !text;
+    run.dataset.busy = busy;
+    bar.max = total; bar.value = done; bar.hidden = !busy;
+    words.textContent = text;
+  }
+  const drawQuestion = () => { question.textContent = model.get("question"); };
+  model.on("change:row", drawRow);
+  model.on("change:progress", drawRun);
+  model.on("change:question", drawQuestion);
+  drawQuestion(); drawRow(); drawRun();
+}
+export default { render };

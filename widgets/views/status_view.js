@@ -1,0 +1,80 @@
+// The fixed-height sentence (errors land there too), offers to press, and everything that is folded away.
+const make = (tag, cls, attributes = {}) => {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+};
+const heading = text => { const node = make("div", "mw-head"); node.textContent = text; return node; };
+
+function copier(read) {
+  const button = make("button", "mw-button", { type: "button" });
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    try { await navigator.clipboard.writeText(read()); button.textContent = "Copied"; }
+    catch { button.textContent = "Select the text and copy it"; }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  return button;
+}
+
+function render({ model, el }) {
+  const root = make("div", "mw mw-bottom");
+  const line = make("div", "mw-sentence", { tabindex: 0, "aria-label": "what happens and why" });
+  const says = make("div", "mw-says", { role: "status", "aria-live": "polite" });
+  const offers = make("div", "mw-offers");
+  line.append(says, offers);
+  const fold = make("details", "mw-details");
+  const summary = make("summary");
+  summary.textContent = "Details: table, code, state";
+  const error = make("pre", "mw-error");
+  const table = make("div", "mw-table");
+  const code = make("pre", "mw-code");
+  const state = make("textarea", "mw-state", { rows: 3, spellcheck: false, "aria-label": "state as JSON" });
+  const apply = make("button", "mw-button", { type: "button" });
+  apply.textContent = "Use this state";
+  const save = make("button", "mw-button", { type: "button" });
+  save.textContent = "Save the picture as SVG";
+  const errorHead = heading("Full text of the error");
+  const codeHead = heading("The call that gives this picture"), stateHead = heading("State");
+  codeHead.append(copier(() => code.textContent));
+  stateHead.append(apply, copier(() => state.value), save);
+  fold.append(summary, errorHead, error, codeHead, code, stateHead, state, heading("As a table"), table);
+  root.append(line, fold);
+  el.append(root);
+
+  let number = 0;
+  function ask(what) { model.set("asked", { number: ++number, ...what }); model.save_changes(); }
+  state.addEventListener("keydown", event => event.stopPropagation());
+  apply.addEventListener("click", () => ask({ state: state.value }));
+  save.addEventListener("click", () => ask({ svg: true }));
+  fold.addEventListener("toggle", () => { model.set("unfolded", fold.open); model.save_changes(); });
+
+  function draw() {
+    const shown = model.get("shown");
+    root.dataset.kind = shown.kind;
+    if (says.innerHTML !== shown.sentence) { says.innerHTML = shown.sentence; line.scrollTop = 0; }
+    offers.replaceChildren(...shown.offers.map((label, place) => {
+      const button = make("button", "mw-button", { type: "button", "data-offer": place });
+      button.textContent = label;
+      button.addEventListener("click", () => ask({ offer: place }));
+      return button;
+    }));
+    errorHead.hidden = error.hidden = !shown.error;
+    error.textContent = shown.error;
+    code.textContent = shown.code;
+    if (document.activeElement !== state) state.value = shown.state;
+    if (shown.table) table.innerHTML = shown.table;
+  }
+  function download() {
+    const { name, text } = model.get("svg");
+    if (!text) return;
+    const link = make("a", "", { download: name, href: URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+  model.on("change:shown", draw);
+  model.on("change:svg", download);
+  draw();
+}
+export default { render };
