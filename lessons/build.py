@@ -87,14 +87,19 @@ def target(source: Path, kind: str) -> Path:
 
 
 def exercises(source: Path) -> Iterator[tuple[str, str, str]]:
-    """Each exercise of a lesson: its name, the stub's text and the solution's, without their closing `check(...)`."""
+    """Each exercise of a lesson: its name, its stub cell's text and its solution cell's; both end in `check(…)`."""
     found: dict[str, dict[str, str]] = {}
     for cell in cells(source):
         for tag in {"stub", "solution"} & set(tags(cell)):
             if named := _CHECK.search(cell.source):
-                found.setdefault(named[1], {})[tag] = cell.source[: named.start()].rstrip()
+                found.setdefault(named[1], {})[tag] = cell.source
     for name, texts in found.items():
         yield name, texts["stub"], texts["solution"]
+
+
+def without_check(text: str) -> str:
+    """An exercise cell's text up to its closing `check(…)`."""
+    return _CHECK.split(text)[0].rstrip()
 
 
 def build() -> list[Path]:

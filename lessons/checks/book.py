@@ -21,4 +21,4 @@ def solution(name: str) -> str:
     from lessons import build  # loads jupytext, which only this needs
 
     lesson = next(source for source in build.sources() if source.name.startswith(name[:2]))
-    return next(solved for found, _, solved in build.exercises(lesson) if found == name)
+    return next(build.without_check(solved) for found, _, solved in build.exercises(lesson) if found == name)

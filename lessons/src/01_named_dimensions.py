@@ -134,7 +134,27 @@ predict.show("01 order", f"{held['yx'].start}–{held['yx'].stop - 1}")
 # deal them out differently, so the two shardings are **not** equal. Lesson 02 shows when that matters: only the
 # innermost axes gather to one unbroken block.
 #
-# ## 5 · What is refused
+# ## 5 · A tensor of a real model
+#
+# The second paper names dimensions by single capitals (B batch, L sequence length, E the model's width `d_model`) and
+# mesh axes by x, y, z, and writes the axes as a subscript. Here are the activations of one decode step of the 540-billion
+# parameter model that it studies, cut over 64 devices. Nothing is allocated: a sharding is only names and numbers, so a
+# tensor of any size costs the same to reason about.
+
+# %%
+step = mtf.Sharding("B:512 L:1 E:18432", "E:xyz")
+cube = mtf.Mesh("x:4 y:4 z:4")
+print(f"in the paper's form {step}; in the form that reads back {step.text()!r}")
+print("shape on each of the", cube.size, "devices:", step.local_shape(cube))
+print("bytes on each in bf16 (modelled):", step.bytes_per_device(cube, "bf16"))
+corner = {"x": 1, "y": 2, "z": 3}
+print("device", corner, "holds columns", step.slices(cube, corner)[2], "– block", cube.block(corner, ["x", "y", "z"]))
+
+# %% [markdown]
+# Check the last line by hand with the digits of block numbers: the block is
+# (1·4 + 2)·4 + 3, and its first column is that number times the columns of one device.
+#
+# ## 6 · What is refused
 #
 # Suppose the batch is 10 and the mesh has `rows:4`. Ten rows do not make four equal blocks. Meshwork never pads in
 # silence: it refuses before anything runs, and names the dimension, the size, the axis and the nearest sizes that work.
@@ -154,7 +174,7 @@ repaired = mtf.Sharding("batch:12 hidden:6", "batch:rows")
 print("batch:12 gives each device", repaired.local_shape(mesh))
 
 # %% [markdown]
-# ## 6 · The same on live devices
+# ## 7 · The same on live devices
 #
 # So far nothing was stored anywhere: slices follow from names and sizes alone. Now put the table onto eight of the
 # simulated devices. JAX calls the same placement a `PartitionSpec`; ours converts to it. Then compare, device by device,
@@ -186,7 +206,7 @@ treescope.render_array_sharding(placed)
 slices(dims="batch:16 hidden:8", mesh="rows:4 cols:2", layout="batch:rows hidden:cols")
 
 # %% [markdown]
-# ## 7 · Exercises
+# ## 8 · Exercises
 #
 # Each check tries your answer on random sizes and meshes. If you are stuck, press *Hint*; there are three steps, and the
 # last one is the solution.

@@ -1,0 +1,116 @@
+"""The notebooks are what their sources say, and the lessons keep to the course's limits."""
+
+import json
+import re
+
+import nbformat
+import pytest
+
+from lessons import build
+
+SOURCES = build.sources()
+NAMES = [source.stem for source in SOURCES]
+lessons = pytest.mark.parametrize("source", SOURCES, ids=NAMES)
+
+
+def student(source):
+    return build.notebook(source, "student")["cells"]
+
+
+def code(source, extra=False):
+    """The text of each code cell of the main path."""
+    return ["".join(c["source"]) for c in student(source)
+            if c["cell_type"] == "code" and (extra or "extra" not in c["metadata"].get("tags", []))]  # fmt: skip
+
+
+def prose(source):
+    return "\n".join("".join(c["source"]) for c in student(source) if c["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("kind", ["student", "solved"])
+@lessons
+def test_committed_notebooks_are_the_generated_ones_byte_for_byte(source, kind):
+    committed = build.target(source, kind).read_bytes()
+    assert committed == build.text(source, kind).encode(), "run `make lessons`"
+
+
+@lessons
+def test_notebooks_are_valid_and_carry_no_outputs_and_no_widget_state(source):
+    for kind in build.LEFT_OUT:
+        path = build.target(source, kind)
+        nbformat.validate(nbformat.read(path, as_version=4))
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        assert notebook["metadata"]["kernelspec"]["name"] == "python3" and "widgets" not in notebook["metadata"]
+        assert not any(c.get("outputs") or c.get("execution_count") for c in notebook["cells"])
+
+
+def test_no_notebook_without_a_source():
+    found = {path.stem for folder in ("", "solutions") for path in (build.HERE / folder).glob("*.ipynb")}
+    assert found == set(NAMES)
+
+
+@lessons
+def test_a_stub_is_only_in_the_student_notebook_and_its_solution_only_in_the_other(source):
+    exercises = list(build.exercises(source))
+    texts = {kind: build.text(source, kind) for kind in build.LEFT_OUT}
+    cells = {kind: ["".join(c["source"]) for c in json.loads(text)["cells"]] for kind, text in texts.items()}
+    assert len(exercises) >= 3
+    for _, stub, solved in exercises:
+        assert stub in cells["student"] and stub not in cells["solved"]
+        assert solved in cells["solved"] and solved not in cells["student"]
+
+
+@lessons
+def test_the_setup_cell_comes_first_and_is_the_same_everywhere(source):
+    assert code(source)[0] == build.SETUP
+    assert sum("setup" in build.tags(cell) for cell in build.cells(source)) == 1
+
+
+@lessons
+def test_sizes_of_a_lesson(source):
+    cells = code(source)
+    lines = [[line for line in cell.splitlines() if line.strip()] for cell in cells]
+    words = len(re.findall(r"\w[\w'’-]*", prose(source)))
+    assert 12 <= len(cells) <= 20, f"{len(cells)} code cells"
+    assert sum(map(len, lines)) <= 200
+    assert max(len(cell) for cell in lines) <= 25
+    assert 1200 <= words <= 2000, f"{words} words"
+    assert max(len(line) for cell in lines for line in cell) <= 120
+
+
+@lessons
+def test_the_skeleton_of_a_lesson(source):
+    text = prose(source)
+    title, why = text.splitlines()[0], text.splitlines()[2]
+    goals = re.findall(r"^\d\. .*", text.split("**Needs**")[0], re.MULTILINE)
+    exercises = list(build.exercises(source))
+    assert title.startswith(f"# {source.stem[:2]} · ") and why.startswith("**Why:**")
+    for heading in ("**After this lesson you can**", "**Needs**", "**Minutes**", "**Hardware**", "**Papers**"):
+        assert heading in text
+    assert 3 <= len(goals) <= 5 and 3 <= len(exercises) <= 6
+    assert "> **Takeaways**" in text and "**Next:**" in text
+    for number in range(1, len(exercises) + 1):
+        assert f"**Exercise {number} " in text and f"exercise {number}" in " ".join([*goals, text])
+
+
+@lessons
+def test_every_prediction_stands_before_its_result(source):
+    joined = "\n".join(code(source))
+    asked = [m.start() for m in re.finditer(r'^predict\("', joined, re.MULTILINE)]
+    shown = [m.start() for m in re.finditer(r"^predict\.show\(", joined, re.MULTILINE)]
+    assert len(asked) == len(shown) >= 1
+    assert all(before < after for before, after in zip(asked, shown))
+
+
+@lessons
+def test_one_failure_is_shown_and_repaired(source):
+    cells = code(source)
+    failing = [n for n, cell in enumerate(cells) if re.search(r"^except mtf\.\w+ as", cell, re.MULTILINE)]
+    assert len(failing) == 1
+    assert "repaired" in cells[failing[0] + 1]
+
+
+@lessons
+def test_links_lead_somewhere(source):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose(source)):
+        assert (build.HERE / target).exists(), target

@@ -1,0 +1,113 @@
+"""Every check of every exercise: the solution passes, the stub is "not yet", wrong answers and constants fail."""
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+
+import lessons.checks  # noqa: F401 (fills the book)
+import mtfcore as mtf
+from lessons import build
+from lessons.checks.book import solution
+from widgets.learning.checking import judge
+from widgets.learning.exercises import BOOK
+
+
+def _rows(n_rows, sizes, position):
+    block, blocks = 0, 1
+    for size, at in zip(sizes, position):
+        block, blocks = block * size + at, blocks * size
+    rows = n_rows // blocks
+    return block * rows, (block + 1) * rows
+
+
+# Typical wrong answers, each with words that the message must say.
+WRONG = {
+    "01 place": [
+        ("batch:cols hidden:rows", "elements"),  # the axes swapped
+        ("batch:rows", "elements"),  # one dimension forgotten
+        ("batch:row hidden:cols", "did you mean 'rows'"),  # a misspelt axis
+    ],
+    "01 row_range": [
+        (lambda n, sizes, at: _rows(n, sizes[::-1], at[::-1]), "device"),  # innermost taken for outermost
+        (lambda n, sizes, at: (sum(at) * n // math.prod(sizes), (sum(at) + 1) * n // math.prod(sizes)), "rows"),
+    ],
+    "01 copies": [
+        (lambda mesh, used: math.prod(mesh[axis] for axis in used), "devices"),  # the used axes instead of the others
+        (lambda mesh, used: mesh.size // (len(used) or 1), "devices"),
+    ],
+    "01 place_within": [
+        (lambda mesh, budget: "d_ff:(rows cols)", "copies: expected"),  # always the smallest
+        (lambda mesh, budget: "", "bytes a device: expected at most"),  # never cut
+    ],
+}
+
+EXERCISES = {name: texts for source in build.sources() for name, *texts in build.exercises(source)}
+SEEDS = ["Ada", "Grace", "Katherine", 7, 20]
+
+
+def answer(name: str, text: str):
+    """What a cell hands to `check`, run as in the lesson."""
+    handed = []
+    lesson = importlib.import_module(f"lessons.checks.lesson_{name[:2]}")
+    scope = {**vars(lesson), "mtf": mtf, "np": np, "check": lambda _name, given: handed.append(given)}
+    exec(compile(text, f"<{name}>", "exec"), scope)
+    return handed[0]
+
+
+def test_lessons_and_book_have_the_same_exercises():
+    assert set(EXERCISES) == set(BOOK) == set(WRONG)
+
+
+@pytest.mark.parametrize("name", BOOK)
+def test_the_solution_passes_for_every_student(name):
+    solved = answer(name, EXERCISES[name][1])
+    for seed in SEEDS:
+        state, message, cases = judge(BOOK[name], solved, seed)
+        assert state == "passed" and len(cases) >= 4, message
+
+
+@pytest.mark.parametrize("name", BOOK)
+def test_the_stub_is_not_yet(name):
+    state, message, _ = judge(BOOK[name], answer(name, EXERCISES[name][0]), "Ada")
+    assert state == "not yet" and BOOK[name].task in message
+
+
+@pytest.mark.parametrize(("name", "number"), [(name, n) for name in BOOK for n in range(len(WRONG.get(name, [])))])
+def test_typical_wrong_answers_fail_with_their_message(name, number):
+    wrong, words = WRONG[name][number]
+    for seed in SEEDS:
+        state, message, _ = judge(BOOK[name], wrong, seed)
+        assert state == "try again" and words in message, message
+
+
+@pytest.mark.parametrize("name", BOOK)
+def test_there_are_two_wrong_answers_and_three_steps_of_help(name):
+    assert len(WRONG[name]) >= 2
+    helps = [BOOK[name].help(step) for step in (1, 2, 3)]
+    assert len(set(helps)) == 3 and all(helps)
+    assert helps[2] == solution(name) and "check(" not in helps[2]
+
+
+@pytest.mark.parametrize("name", BOOK)
+@pytest.mark.parametrize("constant", [True, 0, 1, 2.0, "", "yes", (0, 1), [], {}], ids=repr)
+def test_no_constant_passes(name, constant):
+    for given in (constant, lambda *args, **kwargs: constant):
+        assert judge(BOOK[name], given, "Ada")[0] != "passed"
+
+
+@pytest.mark.parametrize("name", BOOK)
+def test_the_answer_to_the_first_case_does_not_pass_as_a_constant(name):
+    """A student who copies one expected value out of the report must not pass with it."""
+    solved, results = answer(name, EXERCISES[name][1]), []
+    if not callable(solved):
+        return
+
+    def spy(*args, **kwargs):
+        results.append(solved(*args, **kwargs))
+        return results[-1]
+
+    judge(BOOK[name], spy, "Ada")
+    assert results, "the check never asked the student's function"
+    assert judge(BOOK[name], lambda *args, **kwargs: results[0], "Ada")[0] != "passed"
