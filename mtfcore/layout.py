@@ -36,7 +36,7 @@ class Layout:
         return dict(self.rules).get(name, ())
 
     def __str__(self) -> str:
-        return " ".join(f"{name}:{format_axes(axes)}" for name, axes in self.rules)
+        return " ".join(f"{name}:{format_axes(axes)}" if axes else name for name, axes in self.rules)
 
     def __repr__(self) -> str:
         return f"Layout({str(self)!r})"

@@ -178,5 +178,3 @@ class _Loop:
         other = _element(inputs[1])
         step = _constant(inputs[1]) if other is None else self.unchanged(other)
         return -step if step is not None and operation.opcode == "subtract" else step
-
-

@@ -1,4 +1,4 @@
-"""How often a `while` equation of a jaxpr runs, where the jaxpr itself says so.
+"""What a jaxpr says of itself: which equations are live, and how often a `while` runs.
 
 JAX writes `fori_loop` with known bounds as a scan, whose length is a parameter. What is left are true whiles; the
 number of runs of `while i < 7: i += 2` can be read if its start, its step and its bound are literals.
@@ -13,7 +13,15 @@ from mtfcore.counting import facts
 
 def open_jaxpr(jaxpr: Any) -> Any:
     """The jaxpr itself, whether it came with its constants (closed) or without."""
-    return jaxpr if hasattr(jaxpr, "eqns") else jaxpr.jaxpr
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def live_jaxpr(jaxpr: Any) -> Any:
+    """The jaxpr without dead code, by the rules that JAX itself applies before it lowers."""
+    from jax.interpreters import partial_eval
+
+    jaxpr = open_jaxpr(jaxpr)
+    return partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0]
 
 
 def while_runs(eqn: Any) -> int | None:

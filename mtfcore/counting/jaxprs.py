@@ -7,8 +7,9 @@ bytes and FLOPs are those of one device; outside, arrays are global and FLOPs ar
     counts = count(jax.shard_map(lambda a: jax.lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()), a)
     counts.link_bytes, counts.flops, print(counts)
 
-What is written is counted, dead code included: a compiler may drop or merge work. Collectives that automatic
-partitioning will add are in no jaxpr; compile, and read them with `count_hlo_text`.
+Dead code is left out exactly as JAX leaves it out on lowering (the loss itself, when only its gradient is asked for);
+what a compiler drops or merges later is counted. Collectives that automatic partitioning will add are in no jaxpr;
+compile, and read them with `count_hlo_text`.
 Next file to read: stablehlo.py.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 from mtfcore.counting import facts
 from mtfcore.counting.arithmetic import FLOPS, elementwise_flops
 from mtfcore.counting.facts import Collective, Counts
-from mtfcore.counting.jaxpr_loops import open_jaxpr, while_runs
+from mtfcore.counting.jaxpr_loops import live_jaxpr, open_jaxpr, while_runs
 
 # Names of JAX 0.10 and 0.11, with and without check_vma; "..._start" is the same begun early, "..._done" its wait.
 COLLECTIVES = {
@@ -37,7 +38,8 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "core_closed_call", "call", 
          "custom_jvp_call", "custom_vjp_call", "custom_lin", "composite", "custom_transpose_call")  # fmt: skip
 # Their inner jaxpr combines two elements; the work is counted as elementwise.
 COMBINERS = ("reduce", "scatter", "select_and_", "argmin", "argmax", "sort")
-PLACED_BY_COMPILER = ("sharding_constraint", "reshard")
+# Their algorithms differ between platforms, and so do their FLOPs.
+UNKNOWN_FLOPS = frozenset("lu cholesky qr geqrf householder_product eigh eig svd triangular_solve fft".split())
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def count(fn: Callable, *args: Any, **kwargs: Any) -> Counts:
 def count_jaxpr(jaxpr: Any, axis_sizes: Mapping[Any, int] | None = None) -> Counts:
     """The same for a jaxpr (closed or not). With `axis_sizes` it is taken as the inside of a shard_map."""
     place = Place(axis_sizes=dict(axis_sizes or {}), inside=axis_sizes is not None)
-    counts = _count(jaxpr, place)
+    counts = _count(live_jaxpr(jaxpr), place)
     return facts.settled(replace(counts, scope="per device") if place.inside else counts, "jaxpr")
 
 
@@ -102,13 +104,20 @@ def _leaf(eqn: Any, name: str, place: Place) -> Counts:
     """Arithmetic, data movement, or something that only a note can tell about."""
     counts = facts.work(0, elementwise_flops(eqn), place.inside)
     quiet = name.endswith("_done") or name.removesuffix("_p") in SILENT
-    if name in PLACED_BY_COMPILER:
+    if name == "sharding_constraint" or (name == "reshard" and _moves(eqn)):
         note = f"{place}: {name}; collectives that the compiler adds here are in no jaxpr"
+    elif name in UNKNOWN_FLOPS:
+        note = f"{place}: the FLOPs of {name} are not counted"
     elif "axis_name" in eqn.params and not quiet:
         note = f"{place}: {name} over {_axes(eqn)} is not counted: its bytes are unknown or depend on the data"
     else:
         return counts
     return replace(counts, notes=(note,))
+
+
+def _moves(eqn: Any) -> bool:
+    before, after = (getattr(v.aval, "sharding", None) for v in (eqn.invars[0], eqn.outvars[0]))
+    return before is None or before.spec != after.spec
 
 
 def _inner_jaxprs(params: Mapping[str, Any]) -> Iterator[Any]:

@@ -1,0 +1,204 @@
+"""Planning: a named function, a mesh and a layout → a `Program`, without devices and without JAX.
+
+    prog = mtf.plan(two_layers, "rows:4 cols:2", "batch:rows hidden:cols", sizes="batch:64 io:512 hidden:2048")
+
+The planner walks the function's graph once. For each tensor it keeps every sharding in which the tensor already
+lies somewhere: those are free sources when it is needed again. Mesh axes of size 1 are dropped on entry.
+Next file to read: `execute`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mtfcore.dims import DimsLike
+from mtfcore.dtypes import DTYPES
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.layout import Layout
+from mtfcore.mesh import Mesh
+from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.operations import PLANNERS, reshard_steps
+from mtfcore.rules.resharding import State, shortest
+from mtfcore.sharding import Axes, Sharding
+from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
+from mtfcore.tensor import LAYOUT, Function, Graph, Op
+
+
+def plan(
+    fn: Function,
+    mesh: Mesh | str,
+    layout: Layout | str = "",
+    *,
+    sizes: DimsLike = "",
+    place: Mapping[str, str | Sharding] | None = None,
+    dtype: object = "f32",
+    strict: bool = False,
+    search: bool = False,
+) -> Program:
+    """Plan a named function: every local step and collective, with shapes, bytes and FLOPs of one device.
+
+    `place` says exactly where an input lies, instead of the layout: `place={"x": "batch:rows io"}`. `strict` makes
+    rules without effect errors; `search` lets every operation move every axis, not only those in conflict.
+    Raises `LayoutError` for anything illegal, before anything runs.
+    """
+    if not isinstance(fn, Function):
+        raise LayoutError(f"expected a function made with @mtf.function, got {type(fn).__name__} {fn!r}")
+    mesh, layout = Mesh(mesh), Layout(layout)
+    graph = fn.trace(sizes, dtype)
+    layout.complain(layout.missing_axes(mesh, graph.dim_names()) + layout.unknown_dims(graph.dim_names()), strict)
+    _check_place(place or {}, graph)
+    planner = Planner(graph, mesh, layout, search)
+    return planner.program(planner.input_places(place or {}))
+
+
+def _check_place(place: Mapping[str, Any], graph: Graph) -> None:
+    unknown = [name for name in place if name not in graph.inputs]
+    refuse([f"no input {name!r}; {nearest(name, graph.inputs)}" for name in unknown], f"place of {graph.name}")
+
+
+class Planner:
+    """The state of one walk over a graph."""
+
+    def __init__(self, graph: Graph, mesh: Mesh, layout: Layout, search: bool = False) -> None:
+        self.graph, self.mesh, self.layout, self.search = graph, mesh, layout, search
+        self.ones: Axes = tuple(name for name, size in mesh.axes if size == 1)
+        self.items = tuple((name, size) for name, size in mesh.axes if size > 1)
+        self.sizes = dict(self.items)
+        self.steps: list[Step] = []
+        self.shardings: list[Sharding] = []  # of each value
+        self.dtypes: list[str] = []
+        self.placed: dict[int, Sharding] = {}  # tensor → where it lies when made
+        self.forms: dict[int, dict[Sharding, int]] = {}  # tensor → every sharding it lies in, and that value
+
+    # ---- the walk
+
+    def program(self, places: Sequence[Sharding], carry: Sharding | None = None) -> Program:
+        """Plan every operation; `carry` is where the only output of a loop body must lie."""
+        inputs = []
+        for (name, number), s in zip(self.graph.inputs.items(), places, strict=True):
+            value = self.new_value(s, self.graph.ops[number].dtype)
+            self.forms[number], self.placed[number] = {s: value}, s
+            inputs.append(Port(name, value, s, self.dtypes[value]))
+        for number, op in enumerate(self.graph.ops):
+            if op.kind != "input":
+                PLANNERS[op.kind](self, number, op)
+        outputs = [self.output(name, number, carry) for name, number in self.graph.outputs.items()]
+        return Program(
+            self.graph.name, self.mesh, tuple(inputs), tuple(outputs), tuple(self.steps), self.graph, self.placed,
+            dict(enumerate(self.dtypes)), dict(enumerate(self.shardings)), self.layout,
+        )  # fmt: skip
+
+    def output(self, name: str, number: int, carry: Sharding | None) -> Port:
+        s = carry or self.placed[number]
+        value = self.need(number, s, "the next turn takes it so")
+        return Port(name, value, s, self.dtypes[value])
+
+    def sub_program(self, body: Graph, places: Sequence[Sharding], carry: Sharding) -> Program:
+        """The program of a loop body, its inputs lying as given."""
+        return Planner(body, self.mesh, self.layout, self.search).program(places, carry)
+
+    def input_places(self, place: Mapping[str, str | Sharding]) -> list[Sharding]:
+        """Where each input lies: as `place` says, else as the layout says."""
+        found, faults = [], []
+        for name, number in self.graph.inputs.items():
+            dims, given = self.graph.ops[number].dims, place.get(name)
+            try:
+                s = self.layout.place(dims, self.mesh) if given is None else _exact(dims, given)
+                found.append(s.check(self.mesh).without(self.ones))
+            except LayoutError as error:
+                faults.append(f"input {name}: {error}")
+        refuse(faults)
+        return found
+
+    # ---- what the rules ask for
+
+    def resolve(self, op: Op) -> Sharding | None:
+        """Where an operation's result is wanted, if anything says so."""
+        if op.out is None:
+            return None
+        s = self.layout.place(op.dims, self.mesh) if op.out == LAYOUT else op.out.check(self.mesh)
+        return s.without(self.ones)
+
+    def need(self, number: int, goal: Sharding, why: str) -> int:
+        """A value of this tensor lying at `goal`, moved there from the nearest form in which it already lies."""
+        forms = self.forms[number]
+        if goal in forms:
+            return forms[goal]
+        start = min(forms, key=lambda form: self.distance(form, goal, forms[form]))
+        value = reshard_steps(self, forms[start], start, goal, why, number)
+        return value
+
+    def distance(self, start: Sharding, goal: Sharding, value: int) -> float:
+        size = self.bytes_of(self.dtypes[value])
+        return shortest(
+            State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size
+        ).cost
+
+    def finish(self, number: int, value: int, want: Sharding | None) -> int:
+        """Note a tensor that has been made, and move it where it is wanted."""
+        made = self.shardings[value]
+        self.forms[number] = {made: value}
+        self.placed[number] = made
+        if want is not None and want != made:
+            value = self.need(number, want, "the result is wanted so")
+            self.placed[number] = want
+        return value
+
+    def settled(self, number: int) -> Sharding:
+        """Where a tensor lies once its partial sums are reduced in the cheapest way."""
+        s, op = self.placed[number], self.graph.ops[number]
+        if not s.partial:
+            return s
+        size = self.bytes_of(op.dtype)
+        return choose(Question((s,), s.dims, "none"), self.items, (size, size)).needs[0]
+
+    # ---- values and steps
+
+    def new_value(self, s: Sharding, dtype: str) -> int:
+        self.shardings.append(s)
+        self.dtypes.append(dtype)
+        return len(self.shardings) - 1
+
+    def emit(self, kind: str, values: Sequence[int], after: Sharding, dtype: str, **more: Any) -> int:
+        """Append a step; returns the value that it makes."""
+        output = self.new_value(after, dtype)
+        before = tuple(self.shardings[value] for value in values)
+        self.steps.append(Step(kind, tuple(values), output, before, after, dtype, **more))
+        return output
+
+    def collective(
+        self, kind: str, value: int, after: Sharding, axes: Axes, params: dict[str, Any], why: str, tensor: int
+    ) -> int:
+        """Append a move of one value; the new form of the tensor is kept as a source."""
+        group, held = 1, 0
+        if kind in COLLECTIVES:
+            group = self.mesh.group_size(axes)
+            held = held_bytes(self.shardings[value], self.mesh, self.dtypes[value])
+        moved = self.emit(
+            kind, [value], after, self.dtypes[value], params=params, axes=axes, group=group, n_bytes=held, why=why,
+            tensor=tensor,
+        )  # fmt: skip
+        if params.get("fn", "sum") == "sum":
+            self.forms.setdefault(tensor, {}).setdefault(after, moved)
+        return moved
+
+    def sharding_of(self, value: int) -> Sharding:
+        return self.shardings[value]
+
+    def dtype_of(self, value: int) -> str:
+        return self.dtypes[value]
+
+    def bytes_of(self, dtype: str) -> int:
+        return DTYPES[dtype][1]
+
+    def item_bytes(self, op: Op) -> tuple[int, ...]:
+        """Bytes an element of each operand, then of the result."""
+        return (*[self.bytes_of(self.graph.ops[i].dtype) for i in op.inputs], self.bytes_of(op.dtype))
+
+    def local_shape(self, s: Sharding) -> list[int]:
+        return [dim.size // self.mesh.group_size(on) for dim, on in zip(s.dims, s.axes, strict=True)]
+
+
+def _exact(dims: tuple, given: str | Sharding) -> Sharding:
+    return Sharding(dims, given if isinstance(given, str) else given.text())

@@ -1,0 +1,172 @@
+"""Reductions, softmax, and operations on indices. Most are written with simpler operations, so they need no rules.
+
+Importing these names hides Python's own `sum`, `max`, …: use them as `mtf.sum`. Next file to read: `reshapes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mtfcore.dims import Dim, parse_dims, volume
+from mtfcore.dtypes import canonical, is_float
+from mtfcore.errors import LayoutError
+from mtfcore.ops import (
+    absolute,
+    add,
+    apply,
+    broadcast_equal,
+    cast,
+    divide,
+    equal,
+    exp,
+    less,
+    log,
+    multiply,
+    names_of,
+    out_dims,
+    same_sizes,
+    subtract,
+    wanted,
+    where,
+)  # fmt: skip
+from mtfcore.tensor import Op, Tensor
+
+
+def _kept(t: Tensor, dims: str | Sequence[str] | None, out: str | None, about: str) -> tuple[Dim, ...]:
+    if dims is None and out is not None:
+        return out_dims(t.graph, out, {dim.name: dim for dim in t.dims}, about)
+    gone = list(t.names) if dims is None else [t.dim(name).name for name in names_of(dims)]
+    kept = {dim.name: dim for dim in t.dims if dim.name not in gone}
+    return tuple(kept.values()) if out is None else out_dims(t.graph, out, kept, about)
+
+
+def sum(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """Sum over `dims` (all but those of `out` if not given); over a split dimension it leaves partial sums."""
+    kept = _kept(t, dims, out, "sum")
+    return apply("einsum", [t], kept, t.dtype, wanted(t.graph, out, kept, "sum"), at=None, search=False)
+
+
+def mean(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """Mean over `dims`."""
+    kept = _kept(t, dims, out, "mean")
+    total = apply("einsum", [t], kept, t.dtype, None, at=None, search=False)
+    return multiply(total, volume(kept) / volume(t.dims), out=out)
+
+
+def _reduce(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | None) -> Tensor:
+    kept = _kept(t, dims, out, fn)
+    return apply("reduce", [t], kept, t.dtype, wanted(t.graph, out, kept, fn), fn=fn)
+
+
+def max(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """Largest over `dims`; over a split dimension: local, then an all-reduce by max."""
+    return _reduce("max", t, dims, out)
+
+
+def min(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """Smallest over `dims`."""
+    return _reduce("min", t, dims, out)
+
+
+def any(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """Whether any is true over `dims`."""
+    return _reduce("max", _bool(t, "any"), dims, out)
+
+
+def all(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """Whether all are true over `dims`."""
+    return _reduce("min", _bool(t, "all"), dims, out)
+
+
+def _bool(t: Tensor, about: str) -> Tensor:
+    if t.dtype != "bool":
+        raise LayoutError(f"{about} of {t!r}: dtype is {t.dtype}, expected bool; compare first, e.g. mtf.greater(t, 0)")
+    return t
+
+
+def settle(t: Tensor) -> Tensor:
+    """The same tensor with its partial sums reduced in the cheapest way, once for all that follows."""
+    return apply("settle", [t], t.dims, t.dtype)
+
+
+def logsumexp(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+    """log of the sum of exp over `dims`, without overflow: the largest is taken out first."""
+    t = settle(_float(t, "logsumexp"))
+    kept = _kept(t, dims, out, "logsumexp")
+    largest = apply("reduce", [t], kept, t.dtype, None, fn="max")
+    finite = where(less(absolute(largest), float("inf")), largest, 0.0)  # an all -inf row stays -inf, not nan
+    shifted = exp(subtract(t, finite))
+    total = apply("einsum", [shifted], kept, t.dtype, None, at=None, search=False)
+    return add(log(settle(total)), finite, out=out)
+
+
+def softmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
+    """exp(t) over its sum along `dim`; a split `dim` costs two all-reduces of the other dimensions."""
+    t = settle(_float(t, "softmax"))
+    t.dim(dim)
+    shifted = exp(subtract(t, max(t, dim)))
+    return divide(shifted, settle(sum(shifted, dim)), out=out)
+
+
+def _float(t: Tensor, about: str) -> Tensor:
+    if not is_float(t.dtype):
+        raise LayoutError(f"{about} of {t!r}: dtype is {t.dtype}, expected a float; use mtf.cast(t, 'f32')")
+    return t
+
+
+def index(dim: str | Dim, like: Tensor, dtype: object = "i32") -> Tensor:
+    """0, 1, 2, … along one dimension: each device makes its own part. `like` is any tensor of the function."""
+    (found,) = (dim,) if isinstance(dim, Dim) else parse_dims(dim)
+    own = next((d for d in like.dims if d.name == found.name and found.size is None), None)
+    found = own or like.graph.size(found)
+    if found.size is None:
+        raise LayoutError(f"index: the size of {found.name!r} is not known; write e.g. index('{found.name}:512', like)")
+    return like.graph.add(Op("index", (), (found,), canonical(dtype)))
+
+
+def one_hot(ids: Tensor, dim: str, dtype: object | None = None, out: str | None = None) -> Tensor:
+    """1 where the index along a new last dimension equals `ids`, else 0. `dim` is e.g. "vocab:512"."""
+    hot = broadcast_equal(ids, index(dim, ids, ids.dtype))
+    names = [dim_.name for dim_ in hot.dims]
+    return cast(hot, dtype or ids.graph.dtype, out=out if out is not None else " ".join(names))
+
+
+def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tensor:
+    """Rows of `table` along `dim` picked by `ids` (out of range gives zeros); dimensions of ids, then the rest.
+
+    Where `dim` is split, each device looks up what it holds and the result is a partial sum.
+    """
+    table.dim(dim)
+    if ids.dtype not in ("i32", "i64", "i16", "i8", "u8"):
+        raise LayoutError(f"gather: ids {ids!r} are {ids.dtype}, expected integers; use mtf.cast(ids, 'i32')")
+    if dim in ids.names:
+        raise LayoutError(f"gather: ids {ids!r} have the dimension {dim!r} that is looked up; rename it in ids")
+    same_sizes([ids, table], "gather")
+    dims = ids.dims + tuple(d for d in table.dims if d.name != dim and d.name not in ids.names)
+    return apply("gather", [ids, table], dims, table.dtype, wanted(table.graph, out, dims, "gather"), dim=dim)
+
+
+def argmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
+    """The first index of the largest along `dim`, as i32; a split `dim` needs no gathering of t."""
+    t = settle(t)
+    size = t.dim(dim).size
+    found = where(equal(t, max(t, dim)), index(dim, t), size - 1)
+    return _reduce("min", found, dim, out)
+
+
+def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, Tensor]:
+    """The k largest along `dim`, falling, and their indices (i32); `dim` then has size k."""
+    size = t.dim(dim).size
+    if not 1 <= k <= size:
+        raise LayoutError(f"top_k of {t!r}: k is {k}; {dim} has size {size}, so k is 1 to {size}")
+    t = settle(t)
+    dims = tuple(Dim(d.name, k) if d.name == dim else d for d in t.dims)
+    goal = wanted(t.graph, out, dims, "top_k")
+    pick = lambda part, dtype: apply("top_k", [t], dims, dtype, goal, dim=dim, k=k, part=part)  # noqa: E731
+    return pick(0, t.dtype), pick(1, "i32")
+
+
+def cumsum(t: Tensor, dim: str, out: str | None = None) -> Tensor:
+    """Running sum along `dim`."""
+    t.dim(dim)
+    return apply("cumsum", [t], t.dims, t.dtype, wanted(t.graph, out, t.dims, "cumsum"), dim=dim)

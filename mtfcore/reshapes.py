@@ -1,0 +1,189 @@
+"""Operations that change shapes and placements, and the loop: reshape and its kin, slice, pad, concat, reshard, repeat.
+
+    h = mtf.split(hk, "hk", "heads:4 kv")        y = mtf.reshard(t, "B L E:x")        y = mtf.repeat(block, 118, ws, x)
+
+Next file to read: `planning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mtfcore.dims import Dim, parse_dims, repeated_names, volume
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.ops import apply, common_graph, einsum, names_of, out_dims, same_dtype, same_sizes, wanted
+from mtfcore.rules.reshaping import groups
+from mtfcore.tensor import LAYOUT, Function, Graph, Op, Tensor, record_outputs
+
+
+def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
+    """The same elements in row-major order under other dimensions: `mtf.reshape(t, "batch hk:64")`.
+
+    Sizes left out are those of `t`, or of `sizes=`. The result lies where the layout says, or as `out` says exactly.
+    """
+    known = {dim.name: dim for dim in t.dims}
+    after = out_dims(t.graph, dims, known, f"reshape of {t!r}")
+    cut = groups(t.dims, after)
+    return apply("reshape", [t], after, t.dtype, _goal(t, after, out, "reshape"), cut=cut)
+
+
+def _goal(t: Tensor, dims: tuple[Dim, ...], out: str | None, about: str) -> Any:
+    return LAYOUT if out is None else wanted(t.graph, out, dims, about)
+
+
+def rename(t: Tensor, old: str, new: str, out: str | None = None) -> Tensor:
+    """The same tensor with one dimension under another name."""
+    t.dim(old)
+    return _replaced(t, [old], f"{new}:{t.dim(old).size}", out, "rename")
+
+
+def split(t: Tensor, dim: str, into: str, out: str | None = None) -> Tensor:
+    """One dimension as several, outer first: `mtf.split(t, "hk", "heads:4 kv")`; one size may be left out."""
+    parts, size = [t.graph.size(d) for d in parse_dims(into)], t.dim(dim).size
+    known = volume(d for d in parts if d.size is not None)
+    if sum(d.size is None for d in parts) == 1 and size % known == 0:
+        parts = [d if d.size is not None else Dim(d.name, size // known) for d in parts]
+    text = " ".join(map(str, parts))
+    if any(d.size is None for d in parts) or volume(parts) != size:
+        raise LayoutError(f"split of {t!r}: {dim} has size {size}, which '{text}' does not make")
+    return _replaced(t, [dim], text, out, "split")
+
+
+def merge(t: Tensor, dims: str, into: str, out: str | None = None) -> Tensor:
+    """Neighbouring dimensions as one: `mtf.merge(t, "heads kv", "hk")`; those apart are transposed together first."""
+    names = names_of(dims)
+    size = volume(t.dim(name) for name in names)
+    first = min(t.names.index(name) for name in names)
+    rest = [name for name in t.names if name not in names]
+    order = rest[:first] + names + rest[first:]
+    moved = t if tuple(order) == t.names else transpose(t, " ".join(order))
+    return _replaced(moved, names, f"{into}:{size}", out, "merge")
+
+
+def _replaced(t: Tensor, old: Sequence[str], new: str, out: str | None, about: str) -> Tensor:
+    words = [new if name == old[0] else str(dim) for name, dim in zip(t.names, t.dims, strict=True)]
+    kept = [word for name, word in zip(t.names, words, strict=True) if name not in old[1:]]
+    refuse(repeated_names([dim.name for word in kept for dim in _loose(word)]), f"{about} of {t!r}")
+    return reshape(t, " ".join(kept), out)
+
+
+def _loose(text: str) -> list[Dim]:
+    return [Dim(*word.split(":")[:1]) for word in text.split()]
+
+
+def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
+    """The same tensor with its dimensions in another order; costs no communication."""
+    order = names_of(dims)
+    faults = [f"{name!r} is not one of its dimensions; {nearest(name, t.names)}" for name in order if name not in t.names]
+    faults += [f"{name!r} is left out" for name in t.names if name not in order]
+    refuse(faults, f"transpose of {t!r} to '{dims}'")
+    found = tuple(t.dim(name) for name in order)
+    return apply("pointwise", [t], found, t.dtype, wanted(t.graph, out, found, "transpose"), fn="identity")
+
+
+def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) -> Tensor:
+    """Elements start … stop-1 along one dimension, which is whole during the operation."""
+    size = t.dim(dim).size
+    if not 0 <= start < stop <= size:
+        raise LayoutError(f"slice of {t!r}: {dim} runs from 0 to {size}, not {start} to {stop}")
+    return _resized(t, "window", dim, stop - start, out, start=start)
+
+
+def pad(t: Tensor, dim: str, size: int, value: float = 0.0, out: str | None = None) -> Tensor:
+    """Longer along one dimension: filled up to `size` with `value` behind the elements."""
+    if size < t.dim(dim).size:
+        raise LayoutError(f"pad of {t!r}: {dim} has size {t.dim(dim).size} already, more than {size}; use mtf.slice to cut")
+    return _resized(t, "pad", dim, size, out, value=value)
+
+
+def _resized(t: Tensor, kind: str, dim: str, size: int, out: str | None, **params: Any) -> Tensor:
+    dims = tuple(Dim(dim, size) if d.name == dim else d for d in t.dims)
+    return apply(kind, [t], dims, t.dtype, wanted(t.graph, out, dims, kind), dim=dim, **params)
+
+
+def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tensor:
+    """Tensors one behind the other along one dimension; all else must be equal."""
+    if not tensors:
+        raise LayoutError("concat needs at least one tensor")
+    same_sizes(tensors, "concat", skip=dim)
+    first = tensors[0]
+    faults = [f"{t!r} has other dimensions than {first!r}" for t in tensors if set(t.names) != set(first.names)]
+    refuse(faults, f"concat along {dim!r}")
+    total = sum(t.dim(dim).size for t in tensors)
+    dims = tuple(Dim(dim, total) if d.name == dim else d for d in first.dims)
+    goal = wanted(common_graph(tensors), out, dims, "concat")
+    return apply("concat", list(tensors), dims, same_dtype(tensors, "concat"), goal, dim=dim)
+
+
+def reshard(t: Tensor, where: str) -> Tensor:
+    """The same tensor lying elsewhere from here on: `mtf.reshard(t, "B L E:x")`; names only: as the layout says."""
+    return apply("reshard", [t], t.dims, t.dtype, wanted(t.graph, where, t.dims, "reshard"))
+
+
+Stacked = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+
+
+def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Tensor) -> Any:
+    """Apply `block` n times: one scan when run, one entry with a count when planned.
+
+    `stacked` holds what differs from turn to turn (weights): tensors whose first dimension has size n, as one tensor,
+    a sequence or a mapping. Each turn calls `block(carry, *parts)` (or `**parts`), parts lacking that dimension, and
+    hands its result on. `mtf.repeat(block, n, ws, x)`; without x it returns a function of x.
+    """
+    if not carry:
+        return lambda x: repeat(block, n, stacked, x)
+    (x,) = carry
+    names, tensors = _stack(stacked)
+    _check_stack(n, names, tensors)
+    outer = common_graph([x, *tensors])
+    body = Graph(getattr(block, "__name__", "block"), outer.sizes, outer.dtype, parent=outer)
+    call = block.call if isinstance(block, Function) else block
+    start = body.input("carry", x.dims, x.dtype)
+    parts = [body.input(str(name), t.dims[1:], t.dtype) for name, t in zip(names, tensors, strict=True)]
+    keywords = dict(zip(names, parts, strict=True)) if isinstance(stacked, Mapping) else {}
+    result = call(start, **keywords) if keywords else call(start, *parts)
+    _check_result(result, x, body)
+    record_outputs(body, result)
+    captured = [Tensor(outer, number) for number in body.captured]
+    return apply("repeat", [x, *tensors, *captured], x.dims, x.dtype, None, body=body, n=n, n_stacked=len(tensors))
+
+
+def _stack(stacked: Stacked) -> tuple[list[Any], list[Tensor]]:
+    if isinstance(stacked, Mapping):
+        return list(stacked), list(stacked.values())
+    tensors = [stacked] if isinstance(stacked, Tensor) else list(stacked)
+    return [f"part{number}" for number in range(len(tensors))], tensors
+
+
+def _check_stack(n: int, names: list[Any], tensors: list[Tensor]) -> None:
+    faults = [f"n is {n!r}; expected a whole number of at least 1"] if not isinstance(n, int) or n < 1 else []
+    for name, t in zip(names, tensors, strict=True):
+        if not t.dims or t.dims[0].size != n:
+            first = str(t.dims[0]) if t.dims else "no dimension"
+            faults.append(f"stacked {name} {t!r}: the first dimension must have size {n}, it is {first}")
+    refuse(faults, "repeat")
+
+
+def _check_result(result: Any, x: Tensor, body: Graph) -> None:
+    if not isinstance(result, Tensor) or result.dims != x.dims or result.dtype != x.dtype:
+        raise LayoutError(
+            f"repeat: {body.name} was given {x!r} ({x.dtype}) and returns {result!r}"
+            f"{f' ({result.dtype})' if isinstance(result, Tensor) else ''}; each turn must return what the next one takes"
+        )
+
+
+__all__ = [
+    "Op",
+    "concat",
+    "einsum",
+    "merge",
+    "pad",
+    "rename",
+    "repeat",
+    "reshape",
+    "reshard",
+    "slice",
+    "split",
+    "transpose",
+]  # fmt: skip

@@ -1,0 +1,220 @@
+"""How an operation with several operands is cut over the mesh.
+
+Per mesh axis an operation has one role for the axis:
+
+    on a dimension   every operand with that dimension holds (or slices, free) its part; a contracted
+                     dimension leaves partial sums, a kept one stays split in the result
+    partial          the addends of one operand stay addends (products), or those of all (sums)
+    idle             the devices along it repeat the same work
+
+An axis without conflict keeps the role its operands give it, and no operand moves on it except by free slices.
+Only conflicts are searched: an axis on two different dimensions, partial in two operands, or partial in one and
+split in another. Order of preference: no repeated work, then bytes sent, FLOPs, number of moves, later dimension.
+So the second paper's weight-stationary and weight-gathered layouts (arXiv 2211.05102, section 3.2) are not special
+cases: the search moves weights, activations or both, whichever is least. Next file to read: `operations`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from mtfcore.dims import Dim
+from mtfcore.rules.resharding import MeshItems, State, must_send, shortest
+from mtfcore.sharding import Axes, Sharding
+
+IDLE = ("idle", "")
+PARTIAL_SUM = "partial"
+ON = "on"
+Role = tuple[str, str | int]  # ("on", dimension) | ("partial", operand number, or -1 for all) | IDLE
+
+
+@dataclass(frozen=True)
+class Question:
+    """What has to be decided for one operation; hashable, so answers are kept."""
+
+    operands: tuple[Sharding, ...]
+    out: tuple[Dim, ...]
+    linear: str  # how partial sums may pass: "product" in one operand, "sum" in all, "none"
+    want: Sharding | None = None
+    whole: frozenset[str] = frozenset()  # dimensions that no axis may cut during the operation
+    combines: bool = False  # contracted dimensions are combined at once (max, min), never left partial
+    free: bool = False  # search every axis, not only conflicts
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Every dimension that takes part, operands first, with its size."""
+        dims = [dim for s in self.operands for dim in s.dims] + [dim for dim in self.out if dim.name not in self.whole]
+        return {dim.name: dim.size for dim in dims}
+
+
+class Answer(NamedTuple):
+    """Where each operand must lie, where the result then lies, and the bytes sent for it (with what is still owed)."""
+
+    needs: tuple[Sharding, ...]
+    result: Sharding
+    cost: float
+
+
+@lru_cache(maxsize=100_000)
+def choose(question: Question, mesh_items: MeshItems, item_bytes: tuple[int, ...]) -> Answer:
+    """The best way to cut an operation; `item_bytes` are those of the operands, then of the result."""
+    search = _Search(question, dict(mesh_items), item_bytes)
+    for free, idle_allowed in ((question.free, False), (True, False), (True, True)):
+        if answer := search.best(free, idle_allowed):
+            return answer
+    raise AssertionError(f"no way to place {question}: leaving every axis idle is always one")
+
+
+class _Search:
+    def __init__(self, question: Question, mesh: dict[str, int], item_bytes: tuple[int, ...]) -> None:
+        self.q, self.mesh, self.items, self.bytes = question, mesh, tuple(mesh.items()), item_bytes
+        self.splittable = [name for name in question.sizes if name not in question.whole]
+        self.kept = {dim.name for dim in question.out}
+
+    def best(self, free: bool, idle_allowed: bool) -> Answer | None:
+        """The cheapest legal assignment of roles; None where there is none."""
+        options = [self.options(axis, free, idle_allowed) for axis in self.mesh]
+        leaves = [leaf for roles in itertools.product(*options) for leaf in self.leaves(roles)]
+        if len(leaves) == 1:
+            return self.evaluate(*leaves[0])
+        ranked = sorted(((self.bound(*leaf), number) for number, leaf in enumerate(leaves)))
+        best, best_rank = None, None
+        for (bound, flops), number in ranked:
+            if best_rank and (bound, flops) > best_rank[:2]:
+                break
+            answer = self.evaluate(*leaves[number])
+            rank = (answer.cost, flops, self.n_moves(answer), self.earliness(answer), number)
+            if best_rank is None or rank < best_rank:
+                best, best_rank = answer, rank
+        return best
+
+    def options(self, axis: str, free: bool, idle_allowed: bool) -> list[Role]:
+        """The roles worth trying for one axis: one where nothing conflicts."""
+        q, size = self.q, self.mesh[axis]
+        held = list(dict.fromkeys(dim for s in q.operands for dim, on in s.on.items() if axis in on))
+        partial_in = [number for number, s in enumerate(q.operands) if axis in s.partial]
+        wanted = [dim for dim, on in q.want.on.items() if axis in on] if q.want else []
+        cuts = [dim for dim in self.splittable if q.sizes[dim] % size == 0]
+        sums: list[Role] = [(PARTIAL_SUM, number) for number in partial_in] if q.linear == "product" else []
+        if q.linear == "sum" and partial_in:
+            sums = [(PARTIAL_SUM, -1)]
+        if not free:
+            if not partial_in and len(held) == 1 and held[0] in cuts:
+                return [(ON, held[0])]
+            if not held and len(sums) == 1:
+                return sums
+            if not held and not partial_in:
+                return [(ON, wanted[0])] if wanted and wanted[0] in cuts else [IDLE]
+        splits = [(ON, dim) for dim in cuts] + sums
+        if (held or wanted) and splits and not idle_allowed:
+            return splits
+        return [*splits, IDLE]
+
+    def leaves(self, roles: tuple[Role, ...]) -> Iterator[tuple[dict[str, Axes], dict[int, Axes], tuple[Role, ...]]]:
+        """Each legal order of axes within the dimensions, for one assignment of roles."""
+        on: dict[str, list[str]] = {}
+        partial: dict[int, list[str]] = {}
+        for axis, (kind, where) in zip(self.mesh, roles, strict=True):
+            if kind == ON:
+                on.setdefault(where, []).append(axis)
+            elif kind == PARTIAL_SUM:
+                partial.setdefault(where, []).append(axis)
+        if any(len(axes) > 1 and self.q.sizes[dim] % self.parts(axes) for dim, axes in on.items()):
+            return
+        sums = {number: tuple(axes) for number, axes in partial.items()}
+        orders = [self.orders(dim, axes) for dim, axes in on.items()]
+        for chosen in itertools.product(*orders):
+            yield dict(zip(on, chosen, strict=True)), sums, roles
+
+    def orders(self, dim: str, axes: list[str]) -> list[Axes]:
+        """Orders of the axes on one dimension: one that only slices, if there is one, else all."""
+        if len(axes) == 1:
+            return [tuple(axes)]
+        every = list(itertools.permutations(axes))
+        holders = [s.on[dim] for s in self.q.operands if dim in s.on]
+        wanted = [self.q.want.on[dim]] if self.q.want and dim in self.q.want.on else []
+        agrees = lambda order, seen: all(order[: len(on)] == on for on in seen)  # noqa: E731
+        for seen in (holders + wanted, holders):
+            if found := [order for order in every if agrees(order, seen)]:
+                return found[:1]
+        return every
+
+    def parts(self, axes: Axes | list[str]) -> int:
+        return math.prod(self.mesh[axis] for axis in axes)
+
+    def needs(self, on: dict[str, Axes], partial: dict[int, Axes]) -> tuple[Sharding, ...]:
+        everywhere = partial.get(-1, ())
+        return tuple(
+            _lay(s.dims, on, partial.get(number, ()) or everywhere) for number, s in enumerate(self.q.operands)
+        )
+
+    def result(self, on: dict[str, Axes], roles: tuple[Role, ...]) -> Sharding:
+        left = () if self.q.combines else tuple(
+            axis
+            for axis, (kind, where) in zip(self.mesh, roles, strict=True)
+            if kind == PARTIAL_SUM or (kind == ON and where not in self.kept)
+        )  # fmt: skip
+        return _lay(self.q.out, on, left, self.q.whole)
+
+    def pairs(self, needs: tuple[Sharding, ...], result: Sharding) -> list[tuple[Sharding, Sharding, int]]:
+        """(from, to, bytes an element) of every reshard that this choice asks for."""
+        pairs = [(a, b, size) for a, b, size in zip(self.q.operands, needs, self.bytes, strict=False) if a != b]
+        if self.q.want is not None and result != self.q.want:
+            pairs.append((result, self.q.want, self.bytes[-1]))
+        return pairs
+
+    def extra(self, on: dict[str, Axes], result: Sharding) -> float:
+        """Bytes that no reshard pays: the reduce-scatter a partial result still owes, the all-reduce of a combine."""
+        held = math.prod(_local(result, self.mesh)) * self.bytes[-1]
+        owed = 0.0
+        if self.q.want is None and result.partial:
+            owed += held * (1 - 1 / self.parts(result.partial))
+        if self.q.combines:
+            combined = [axis for dim, axes in on.items() if dim not in self.kept for axis in axes]
+            owed += 2 * held * (1 - 1 / self.parts(combined))
+        return owed
+
+    def bound(self, on: dict[str, Axes], partial: dict[int, Axes], roles: tuple[Role, ...]) -> tuple[float, int]:
+        """Lower bound of the bytes, and the FLOPs (up to a factor that all choices share)."""
+        result = self.result(on, roles)
+        total = self.extra(on, result)
+        for a, b, size in self.pairs(self.needs(on, partial), result):
+            held = math.prod(_local(b, self.mesh)) * size
+            total += must_send(State(a.axes, a.partial), State(b.axes, b.partial), held, self.mesh)
+        work = math.prod(self.q.sizes.values()) // math.prod(self.parts(axes) for axes in on.values())
+        return total, work
+
+    def evaluate(self, on: dict[str, Axes], partial: dict[int, Axes], roles: tuple[Role, ...]) -> Answer:
+        needs, result = self.needs(on, partial), self.result(on, roles)
+        cost = self.extra(on, result) + sum(self.path(*pair).cost for pair in self.pairs(needs, result))
+        return Answer(needs, result, cost)
+
+    def path(self, start: Sharding, goal: Sharding, size: int):
+        return shortest(
+            State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size
+        )
+
+    def n_moves(self, answer: Answer) -> int:
+        return sum(len(self.path(*pair).moves) for pair in self.pairs(answer.needs, answer.result))
+
+    def earliness(self, answer: Answer) -> int:
+        """Less for results cut on later dimensions, the hidden ones, as the second paper wants."""
+        last = len(answer.result.dims)
+        return sum((last - place) * len(on) for place, on in enumerate(answer.result.axes))
+
+
+def _lay(dims: tuple[Dim, ...], on: dict[str, Axes], partial: Axes, whole: frozenset[str] = frozenset()) -> Sharding:
+    axes = tuple(() if dim.name in whole else on.get(dim.name, ()) for dim in dims)
+    return Sharding.of(dims, axes, partial)
+
+
+def _local(sharding: Sharding, mesh: dict[str, int]) -> list[int]:
+    return [
+        dim.size // math.prod(mesh[axis] for axis in on)
+        for dim, on in zip(sharding.dims, sharding.axes, strict=True)
+    ]

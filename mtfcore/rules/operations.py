@@ -1,0 +1,211 @@
+"""One function an operation: from where its operands lie to steps.
+
+Most operations are *mapped*: decide how the operation is cut (`choosing`), bring each operand there (`resharding`),
+compute locally, and bring the result where it is wanted. What differs is data: which dimensions must be whole, and
+how partial sums may pass. Next file to read: `mtfcore.planning`, which calls these; then `mtfcore.execute`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mtfcore.elementwise import ELEMENTWISE
+from mtfcore.errors import refuse
+from mtfcore.notation import format_axes
+from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.reshaping import choose_reshape
+from mtfcore.rules.resharding import State, shortest
+from mtfcore.sharding import Sharding
+from mtfcore.tensor import Op
+
+if TYPE_CHECKING:
+    from mtfcore.planning import Planner
+
+LOCAL_ALONG = ("window", "pad", "cumsum", "top_k", "concat")  # the dimension in params["dim"] must be whole
+LINEAR = {
+    "einsum": "product", "gather": "product", "window": "product", "cumsum": "product", "concat": "sum",
+    "top_k": "none", "reduce": "none", "settle": "none",
+}  # fmt: skip
+
+
+def linear(op: Op) -> str:
+    """How partial sums may pass through an operation."""
+    if op.kind == "pointwise":
+        return ELEMENTWISE[op.params["fn"]].linear
+    if op.kind == "pad":
+        return "product" if op.params["value"] == 0 else "none"
+    return LINEAR[op.kind]
+
+
+def plan_mapped(planner: Planner, number: int, op: Op) -> int:
+    """Einsum, elementwise, gather and the operations along one dimension."""
+    operands = tuple(planner.placed[i] for i in op.inputs)
+    want = planner.resolve(op)
+    pins = op.params.get("at")
+    if pins:
+        needs, result = _pinned(planner, number, op, pins)
+    else:
+        whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
+        question = Question(
+            operands, op.dims, linear(op), want, whole, op.kind == "reduce", planner.search or op.params.get("search", False)
+        )
+        needs, result, _ = choose(question, planner.items, planner.item_bytes(op))
+    values = [planner.need(i, s, _reason(planner, op, i)) for i, s in zip(op.inputs, needs, strict=True)]
+    value = planner.emit(
+        op.kind, values, result, op.dtype, params=dict(op.params), flops=_flops(planner, op, needs), tensor=number,
+        why=_why(planner, op, needs, result),
+    )  # fmt: skip
+    if op.kind == "reduce":
+        value = _combine(planner, number, op, needs[0], value)
+    return planner.finish(number, value, want)
+
+
+def _combine(planner: Planner, number: int, op: Op, need: Sharding, value: int) -> int:
+    """After a local max or min over a split dimension: all-reduce by that function."""
+    over = tuple(axis for name, on in need.on.items() if name not in op.names for axis in on)
+    if not over:
+        return value
+    why = f"each device has the {op.params['fn']} of its own part"
+    return planner.collective("all_reduce", value, planner.sharding_of(value), over, {"fn": op.params["fn"]}, why, number)
+
+
+def _pinned(planner: Planner, number: int, op: Op, pins: tuple) -> tuple[tuple[Sharding, ...], Sharding]:
+    """The shardings that `at` fixes; refuses those that do not fit together in one local product."""
+    needs = tuple(
+        (pin or planner.placed[i]).without(planner.ones) for i, pin in zip(op.inputs, pins, strict=True)
+    )
+    on, faults = {}, []
+    for need, i in zip(needs, op.inputs, strict=True):
+        need.check(planner.mesh)
+        label = planner.graph.label(i)
+        faults += [
+            f"{label} has {name} on '{format_axes(axes) if axes else 'nothing'}', another operand on "
+            f"'{format_axes(on[name]) if on[name] else 'nothing'}'"
+            for name, axes in need.on.items()
+            if on.setdefault(name, axes) != axes
+        ]
+    axes = [axis for on_dim in on.values() for axis in on_dim] + [axis for need in needs for axis in need.partial]
+    faults += [f"mesh axis {a!r} has two roles at once" for a in dict.fromkeys(axes) if axes.count(a) > 1]
+    refuse(faults, f"at= of {planner.graph.label(number)}")
+    left = [axis for name, on_dim in on.items() if name not in op.names for axis in on_dim]
+    left += [axis for need in needs for axis in need.partial]
+    partial = tuple(axis for axis in planner.sizes if axis in left)
+    return needs, Sharding.of(op.dims, tuple(on.get(name, ()) for name in op.names), partial)
+
+
+def _flops(planner: Planner, op: Op, needs: tuple[Sharding, ...]) -> int:
+    """2 a multiply-add of one device; a dimension that only one operand has and the result lacks is summed before."""
+    if op.kind != "einsum" or len(needs) < 2:
+        return 0
+    local = {n: size for s in needs for n, size in zip(s.names, planner.local_shape(s), strict=True)}
+    shared = [n for n in local if n in op.names or sum(n in s.on for s in needs) > 1]
+    return 2 * (len(needs) - 1) * math.prod(local[n] for n in shared)
+
+
+def _reason(planner: Planner, op: Op, operand: int) -> str:
+    return f"{op.params.get('fn', op.kind)} needs {planner.graph.label(operand)} so"
+
+
+def _why(planner: Planner, op: Op, needs: tuple[Sharding, ...], result: Sharding) -> str:
+    """What the local step does on each mesh axis, in words."""
+    said = []
+    for axis in planner.sizes:
+        gone = [name for s in needs for name, on in s.on.items() if axis in on and name not in op.names]
+        kept = [name for name, on in result.on.items() if axis in on]
+        if gone and op.kind in ("einsum", "gather"):
+            said.append(f"{gone[0]} is contracted and split over {axis}: partial sums")
+        elif kept:
+            said.append(f"{kept[0]} is split over {axis}")
+        elif axis in result.partial:
+            said.append(f"still a partial sum over {axis}")
+        else:
+            said.append(f"the same on all {planner.sizes[axis]} along {axis}")
+    return "; ".join(said)
+
+
+def plan_reshape(planner: Planner, number: int, op: Op) -> int:
+    """Carry the axes through; move first where an axis would straddle a boundary."""
+    (operand,) = op.inputs
+    want = planner.resolve(op)
+    size = planner.item_bytes(op)[-1]
+    start, result = choose_reshape(planner.placed[operand], op.params["cut"], want, planner.items, size)
+    value = planner.need(operand, start, f"reshape can carry {planner.graph.label(operand)} only so")
+    value = planner.emit("reshape", [value], result, op.dtype, tensor=number, why="each device reshapes what it holds")
+    return planner.finish(number, value, want)
+
+
+def plan_reshard(planner: Planner, number: int, op: Op) -> int:
+    """Only a move."""
+    (operand,) = op.inputs
+    value = planner.need(operand, planner.resolve(op), "reshard asks for it")
+    return planner.finish(number, value, None)
+
+
+def plan_settle(planner: Planner, number: int, op: Op) -> int:
+    """Reduce partial sums in the cheapest way: reduce-scatter where a dimension divides, else all-reduce."""
+    (operand,) = op.inputs
+    s = planner.placed[operand]
+    if not s.partial:
+        return planner.finish(number, planner.need(operand, s, ""), None)
+    answer = choose(Question((s,), op.dims, "none"), planner.items, planner.item_bytes(op))
+    value = planner.need(operand, answer.needs[0], "what follows is not linear: partial sums are reduced first")
+    return planner.finish(number, value, None)
+
+
+def plan_made(planner: Planner, number: int, op: Op) -> int:
+    """Constants and indices: every device makes its own, nothing is sent."""
+    whole = Sharding.of(op.dims, ((),) * len(op.dims))
+    value = planner.emit(op.kind, [], whole, op.dtype, params=dict(op.params), tensor=number, why="made where it is used")
+    return planner.finish(number, value, None)
+
+
+def plan_repeat(planner: Planner, number: int, op: Op) -> int:
+    """Plan the body once: the carry lies the same at the start and the end of every turn."""
+    body, n = op.params["body"], op.params["n"]
+    first, stacked = op.inputs[0], op.inputs[1 : 1 + op.params["n_stacked"]]
+    captured = op.inputs[1 + op.params["n_stacked"] :]
+    carry = planner.settled(first)
+    values = [planner.need(first, carry, "the loop carries whole values, not partial sums")]
+    places = [carry]
+    for i in stacked:
+        s = planner.placed[i]
+        loose = Sharding.of(s.dims, ((), *s.axes[1:]), s.partial)
+        values.append(planner.need(i, loose, "each turn takes one whole entry of the stack"))
+        places.append(Sharding.of(s.dims[1:], s.axes[1:], s.partial))
+    for i in captured:
+        values.append(planner.need(i, planner.placed[i], ""))
+        places.append(planner.placed[i])
+    program = planner.sub_program(body, places, carry)
+    why = f"one turn is planned; {n} turns run as one loop"
+    value = planner.emit(
+        "repeat", values, carry, op.dtype, params={"n": n, "n_stacked": len(stacked)}, tensor=number, why=why,
+        body=program, times=n,
+    )  # fmt: skip
+    return planner.finish(number, value, None)
+
+
+def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding, why: str, tensor: int) -> int:
+    """Emit the moves of a shortest path; returns the value that lies at `goal`."""
+    size = planner.bytes_of(planner.dtype_of(value))
+    path = shortest(State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, planner.items, size)
+    here = start
+    for move in path.moves:
+        there = Sharding.of(start.dims, *move.state)
+        params = {"dims": tuple(start.names[d] for d in move.dims), "places": move.dims}
+        value = planner.collective(move.kind, value, there, move.axes, params, why, tensor)
+        here = there
+    assert here == goal, f"the path from {start!r} ends at {here!r}, not {goal!r}"
+    return value
+
+
+PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
+    **dict.fromkeys(("einsum", "pointwise", "gather", "reduce", *LOCAL_ALONG), plan_mapped),
+    "reshape": plan_reshape,
+    "reshard": plan_reshard,
+    "settle": plan_settle,
+    "constant": plan_made,
+    "index": plan_made,
+    "repeat": plan_repeat,
+}

@@ -1,0 +1,220 @@
+"""Steps and programs: what a plan is made of, what runs, what is drawn and what is priced.
+
+A `Step` is one local computation or one collective, with the shardings before and after. A `Program` is the
+steps of one function on one mesh. Executor, drawings and costs all read these and nothing else.
+
+    >>> print(mtf.plan(two_layers, mesh, layout, sizes="batch:64 io:512 hidden:2048").table())
+
+Next file to read: `rules.resharding`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from mtfcore.dtypes import itemsize
+from mtfcore.mesh import Mesh
+from mtfcore.notation import format_axes
+from mtfcore.sharding import Axes, Sharding
+
+COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
+MOVES = ("slice", "mask", *COLLECTIVES)
+
+
+def link_bytes(kind: str, n_bytes: int, group: int) -> int | Fraction:
+    """Bytes that one device sends in a collective of a group, holding `n_bytes` before (ring algorithms, exact).
+
+    Source: arXiv 2211.05102, appendix A.1, with (K-1)/K kept exact. A group of one sends nothing.
+    """
+    if group == 1 or kind not in COLLECTIVES:
+        return 0
+    if kind == "all_gather":
+        return n_bytes * (group - 1)
+    sent = Fraction(n_bytes) if kind == "permute" else Fraction(n_bytes * (group - 1), group)
+    sent = 2 * sent if kind == "all_reduce" else sent
+    return int(sent) if sent.denominator == 1 else sent
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One local computation or collective; sizes and FLOPs are those of one device, once."""
+
+    kind: str
+    inputs: tuple[int, ...]  # the values it reads, numbered within the program
+    output: int
+    before: tuple[Sharding, ...]
+    after: Sharding
+    dtype: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    axes: Axes = ()  # of a collective: the mesh axes of its group, outermost first
+    group: int = 1
+    n_bytes: int = 0  # of a collective: bytes held by one device before
+    flops: int = 0
+    why: str = ""
+    tensor: int = -1  # the tensor of the function that this step makes, moves or needs
+    body: Program | None = None  # of a repeat
+    times: int = 1  # how often it runs
+
+    @property
+    def link_bytes(self) -> int | Fraction:
+        """Bytes that one device sends each time."""
+        return link_bytes(self.kind, self.n_bytes, self.group)
+
+    @property
+    def is_collective(self) -> bool:
+        return self.kind in COLLECTIVES
+
+    def arrow(self) -> str:
+        """Shardings before and after in our notation: `B E:x , E:x F → B F partialsum:x`."""
+        return f"{' , '.join(s.text() or '()' for s in self.before) or '-'} → {self.after.text() or '()'}"
+
+    def label(self) -> str:
+        """What it does in a few words: `reduce_scatter over x into F`."""
+        dims = self.params.get("dims", ())
+        word = {"all_gather": "of", "reduce_scatter": "into", "slice": "of"}.get(self.kind)
+        fn = self.params.get("fn", "sum")
+        kind = f"{self.kind} ({fn})" if self.kind == "all_reduce" and fn != "sum" else self.kind
+        if self.kind in MOVES:
+            tail = f" {word} {', '.join(dims)}" if word and dims else ""
+            if self.kind == "all_to_all":
+                tail = f" from {dims[0]} to {dims[1]}"
+            return f"{kind} over {format_axes(self.axes)}{tail}"
+        if self.kind == "repeat":
+            return f"repeat {self.body.name} x {self.times}"
+        return str(self.params.get("fn", self.kind)) if self.kind in ("pointwise", "reduce") else self.kind
+
+    def __repr__(self) -> str:
+        return f"<Step {self.label()}: {self.arrow()}>"
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a program: its name, the value's number, where it lies, its dtype."""
+
+    name: str
+    value: int
+    sharding: Sharding
+    dtype: str
+
+
+class Traffic(float):
+    """Bytes sent by one device: a number (the total) that also knows its parts, `.by_axis` and `["x"]`."""
+
+    by_axis: dict[str, float]
+
+    def __new__(cls, by_axis: Mapping[str, float | Fraction]) -> Traffic:
+        self = super().__new__(cls, sum(by_axis.values()))
+        self.by_axis = {axis: _plain(sent) for axis, sent in by_axis.items()}
+        return self
+
+    @property
+    def total(self) -> float:
+        return _plain(Fraction(float(self)))
+
+    def __getitem__(self, axis: str) -> float:
+        return self.total if axis == "total" else self.by_axis[axis]
+
+
+def _plain(number: float | Fraction) -> float | int:
+    return int(number) if number == int(number) else float(number)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The steps of one named function on one mesh. Built by `mtf.plan`."""
+
+    name: str
+    mesh: Mesh
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    steps: tuple[Step, ...]
+    graph: Any  # the function's operations before any placement (mtfcore.tensor.Graph)
+    placed: Mapping[int, Sharding]  # tensor of the graph → where it lies when made
+    dtypes: Mapping[int, str]  # value → dtype
+    shardings: Mapping[int, Sharding]  # value → where it lies
+    layout: Any = None
+
+    def walk(self, times: int = 1) -> Iterator[Step]:
+        """Every step in order, those inside repeats after their repeat, with `times` multiplied."""
+        for step in self.steps:
+            yield dataclasses.replace(step, times=step.times * times) if times > 1 else step
+            if step.body is not None:
+                yield from step.body.walk(times * step.times)
+
+    def collectives(self) -> list[Step]:
+        """Every collective in order; `step.times` says how often it runs."""
+        return [step for step in self.walk() if step.is_collective]
+
+    def flops(self) -> int:
+        """FLOPs of one device (modelled): 2 a multiply-add of einsums, repeats multiplied."""
+        return sum(step.flops * step.times for step in self.walk())
+
+    def link_bytes(self) -> Traffic:
+        """Bytes sent by one device (modelled), in total and by mesh axis.
+
+        A group over several axes is divided as its ring phases are, outermost axis first; a permute counts on
+        the first axis it changes.
+        """
+        by_axis: dict[str, Fraction] = {axis: Fraction(0) for axis in self.mesh.names}
+        for step in self.collectives():
+            for axis, sent in split_by_axis(step, self.mesh).items():
+                by_axis[axis] += sent * step.times
+        return Traffic(by_axis)
+
+    def memory(self) -> int:
+        """Bytes of inputs, outputs and every value between, on one device: an upper bound (modelled)."""
+        return sum(s.bytes_per_device(self.mesh, self.dtypes[value]) for value, s in self.shardings.items())
+
+    def table(self) -> Any:
+        """The steps as a table: a text, an HTML table in a notebook, and `.rows`."""
+        from mtfcore.tables import program_table
+
+        return program_table(self)
+
+    def source(self) -> str:
+        """The same program as plain JAX that a reader would write by hand (no mtfcore in it)."""
+        from mtfcore.source import source
+
+        return source(self)
+
+    def __repr__(self) -> str:
+        kinds = [step.kind for step in self.collectives()]
+        return f"<Program {self.name} on {self.mesh}: {len(self.steps)} steps, {len(kinds)} collectives>"
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        from mtfcore.rendering import render_program
+
+        return render_program(self, path, subtree_renderer)
+
+
+def split_by_axis(step: Step, mesh: Mesh) -> dict[str, Fraction]:
+    """How a collective's bytes fall on its axes; the sum is exactly `step.link_bytes`."""
+    if step.kind == "permute":
+        return {step.axes[0]: Fraction(step.link_bytes)}
+    total, done, parts = Fraction(step.link_bytes), 1, {}
+    for axis in step.axes:  # outermost first: n(k-1)/k of all, then the same of what is left
+        size = mesh[axis]
+        parts[axis] = Fraction(size - 1, done * size)
+        done *= size
+    whole = sum(parts.values())
+    return {axis: total * part / whole if whole else Fraction(0) for axis, part in parts.items()}
+
+
+def held_bytes(sharding: Sharding, mesh: Mesh, dtype: str) -> int:
+    """Bytes of one device's part, without the checks of `Sharding.bytes_per_device` (the rules have made them)."""
+    n = itemsize(dtype)
+    for dim, on in zip(sharding.dims, sharding.axes, strict=True):
+        n *= dim.size
+        for axis in on:
+            n //= mesh[axis]
+    return n

@@ -1,0 +1,246 @@
+"""Named tensors and the graph a named function records: operations on names and sizes, before any placement.
+
+    @mtf.function
+    def two_layers(x: "batch io", w: "io hidden", v: "hidden io"):
+        h = mtf.relu(mtf.einsum(x, w, out="batch hidden"))
+        return mtf.einsum(h, v, out="batch io")
+
+Calling `two_layers.trace(sizes)` runs the Python once with `Tensor`s, which only know names, sizes and dtype; each
+operation of `ops` appends an `Op`. The graph is what all four ways to run share: `planning` turns it into steps,
+`whole` runs it on whole arrays (the oracle, and the compiler's way). Next file to read: `ops`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mtfcore.dims import Dim, DimsLike, parse_dims
+from mtfcore.dtypes import canonical
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.sharding import Sharding
+
+LAYOUT = "layout"  # wanted where the layout says
+Wanted = Sharding | str | None  # an exact sharding, LAYOUT, or whatever the operands give
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation of a named function; its number in the graph names the tensor that it makes."""
+
+    kind: str
+    inputs: tuple[int, ...]
+    dims: tuple[Dim, ...]
+    dtype: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    out: Wanted = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dim.name for dim in self.dims)
+
+
+class Graph:
+    """The operations of one function call, in order; `parent` is the graph that a repeated block may read from."""
+
+    def __init__(self, name: str, sizes: Mapping[str, int], dtype: str, parent: Graph | None = None) -> None:
+        self.name, self.sizes, self.dtype, self.parent = name, dict(sizes), dtype, parent
+        self.ops: list[Op] = []
+        self.inputs: dict[str, int] = {}
+        self.outputs: dict[str, int] = {}
+        self.captured: dict[int, int] = {}  # tensor of the parent → input here
+        self.used_sizes: set[str] = set()
+
+    def add(self, op: Op) -> Tensor:
+        self.ops.append(op)
+        return Tensor(self, len(self.ops) - 1)
+
+    def input(self, name: str, dims: tuple[Dim, ...], dtype: str) -> Tensor:
+        """A named input."""
+        tensor = self.add(Op("input", (), dims, dtype, {"name": name}))
+        self.inputs[name] = tensor.number
+        return tensor
+
+    def adopt(self, tensor: Tensor) -> int:
+        """The number here of a tensor; one of an outer graph becomes an input that every turn of the loop reads."""
+        if tensor.graph is self:
+            return tensor.number
+        if self.parent is None:
+            raise LayoutError(f"{tensor} belongs to another call; a tensor cannot leave the function that made it")
+        outer = self.parent.adopt(tensor)
+        if outer not in self.captured:
+            self.captured[outer] = self.input(f"outer_{outer}", tensor.dims, tensor.dtype).number
+        return self.captured[outer]
+
+    def size(self, dim: Dim) -> Dim:
+        """A dimension with its size, from the text or from `sizes=`."""
+        known = self.sizes.get(dim.name)
+        self.used_sizes.add(dim.name)
+        return dim if dim.size is not None or known is None else Dim(dim.name, known)
+
+    def label(self, number: int) -> str:
+        """A short name for a tensor in sentences: its input name, or the operation that made it."""
+        op = self.ops[number]
+        if op.kind == "input":
+            return op.params["name"]
+        inner = [self.ops[i].params["name"] if self.ops[i].kind == "input" else "…" for i in op.inputs]
+        return f"{op.params.get('fn', op.kind)}({', '.join(inner)})"
+
+    def dim_names(self) -> list[str]:
+        """Every dimension name that a tensor has."""
+        return list(dict.fromkeys(name for op in self.ops for name in op.names))
+
+
+class Tensor:
+    """A tensor inside a named function: names, sizes and dtype, no values."""
+
+    __slots__ = ("graph", "number")
+
+    def __init__(self, graph: Graph, number: int) -> None:
+        self.graph, self.number = graph, number
+
+    @property
+    def op(self) -> Op:
+        return self.graph.ops[self.number]
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return self.op.dims
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.op.names
+
+    @property
+    def dtype(self) -> str:
+        return self.op.dtype
+
+    def dim(self, name: str) -> Dim:
+        """One of its dimensions; refuses others, naming those it has."""
+        for dim in self.dims:
+            if dim.name == name:
+                return dim
+        raise LayoutError(f"{self} has no dimension {name!r}; {nearest(name, self.names)}")
+
+    def __repr__(self) -> str:
+        return f"{self.graph.label(self.number)}[{', '.join(map(str, self.dims))}]"
+
+    def __bool__(self) -> bool:
+        raise LayoutError(f"{self} has no value while the function is being planned; use mtf.where to choose by values")
+
+    def _binary(self, name: str, other: Any, swapped: bool = False) -> Tensor:
+        from mtfcore import ops
+
+        return getattr(ops, name)(other, self) if swapped else getattr(ops, name)(self, other)
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self._binary("add", other, True)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._binary("subtract", other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._binary("subtract", other, True)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._binary("multiply", other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return self._binary("multiply", other, True)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._binary("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._binary("divide", other, True)
+
+    def __neg__(self) -> Tensor:
+        return self._binary("multiply", -1)
+
+
+class Function:
+    """A named function: Python whose arguments say their dimensions. Made by `mtf.function`."""
+
+    def __init__(self, call: Callable, dtypes: Mapping[str, str] | None = None) -> None:
+        self.call, self.__name__, self.__doc__ = call, call.__name__, call.__doc__
+        self.__wrapped__ = call
+        self.dtypes = {name: canonical(dtype) for name, dtype in (dtypes or {}).items()}
+        self.arguments = {name: parse_dims(text) for name, text in _annotations(call).items()}
+        unknown = [name for name in self.dtypes if name not in self.arguments]
+        refuse([f"no argument {name!r}; {nearest(name, self.arguments)}" for name in unknown], f"dtypes of {call.__name__}")
+
+    def trace(self, sizes: DimsLike = "", dtype: object = "f32") -> Graph:
+        """Run the Python once on tensors without values; refuses missing sizes, all at once."""
+        known = {dim.name: dim.size for dim in parse_dims(sizes) if dim.size is not None}
+        graph = Graph(self.__name__, known, canonical(dtype))
+        placed = {name: tuple(map(graph.size, dims)) for name, dims in self.arguments.items()}
+        missing = dict.fromkeys(d.name for dims in placed.values() for d in dims if d.size is None)
+        hints = {name: nearest(name, known) for name in missing}
+        refuse([f"no size for dimension {n!r} ({hint})" for n, hint in hints.items()], f"sizes of {self.__name__}")
+        refuse(self._clashes(known), f"sizes of {self.__name__}")
+        tensors = {n: graph.input(n, dims, self.dtypes.get(n, graph.dtype)) for n, dims in placed.items()}
+        record_outputs(graph, self.call(**tensors))
+        return graph
+
+    def _clashes(self, known: Mapping[str, int]) -> list[str]:
+        return [
+            f"argument {argument} says {dim}, sizes say {dim.name}:{known[dim.name]}"
+            for argument, dims in self.arguments.items()
+            for dim in dims
+            if dim.size is not None and known.get(dim.name, dim.size) != dim.size
+        ]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """On tensors: part of a larger function. On arrays: one run on whole arrays, without mesh (the oracle)."""
+        bound = inspect.signature(self.call).bind(*args, **kwargs)
+        if any(isinstance(value, Tensor) for value in bound.arguments.values()):
+            return self.call(*bound.args, **bound.kwargs)
+        from mtfcore.whole import call_on_arrays
+
+        return call_on_arrays(self, bound.arguments)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}: {' '.join(map(str, dims))!r}" for name, dims in self.arguments.items())
+        return f"<mtf.function {self.__name__}({inside})>"
+
+
+def function(call: Callable | None = None, *, dtypes: Mapping[str, str] | None = None) -> Any:
+    """Make a named function: each argument's annotation is its dimensions, e.g. `x: "batch io"`.
+
+    `dtypes` gives arguments that are not of the program's dtype: `@mtf.function(dtypes={"tokens": "i32"})`.
+    """
+    return Function(call, dtypes) if call is not None else lambda later: Function(later, dtypes)
+
+
+def _annotations(call: Callable) -> dict[str, str]:
+    found, faults = {}, []
+    for name, parameter in inspect.signature(call).parameters.items():
+        text = parameter.annotation
+        if isinstance(text, str) and text[:1] in "'\"":
+            text = ast.literal_eval(text)  # under `from __future__ import annotations` the quotes are kept
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not isinstance(text, str):
+            faults.append(f"argument {name} does not say its dimensions; write e.g. {name}: 'batch io'")
+        found[name] = text
+    refuse(faults, f"function {call.__name__}")
+    return found
+
+
+def record_outputs(graph: Graph, result: Any) -> None:
+    """Note what the function returned: a tensor, a tuple, or a dictionary of them."""
+    named: Iterable[tuple[str, Any]]
+    if isinstance(result, Mapping):
+        named = result.items()
+    elif isinstance(result, (tuple, list)):
+        named = ((f"out{number}", value) for number, value in enumerate(result))
+    else:
+        named = [("out", result)]
+    for name, value in named:
+        if not isinstance(value, Tensor):
+            raise LayoutError(f"{graph.name} returns {type(value).__name__} {value!r}; expected tensors (is a return missing?)")
+        graph.outputs[name] = graph.adopt(value)
