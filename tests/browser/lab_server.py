@@ -116,6 +116,7 @@ def command(lab: Lab) -> list[str]:
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
         "--LabApp.expose_app_in_browser=True",
+        "--LanguageServerManager.autodetect=False",
     ]
 
 

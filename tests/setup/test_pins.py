@@ -1,0 +1,79 @@
+"""One set of pins: pyproject.toml, environment.yml and constraints.txt say the same."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pathlib
+import re
+import sys
+import tomllib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PIN = re.compile(r"[A-Za-z0-9_.-]+==[0-9][0-9a-z.]*( ; python_version [<>=]+ '3\.\d+')?")
+
+
+@pytest.fixture(scope="module")
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def conda_pip_section() -> list[str]:
+    """The items under `- pip:`, which are the only ones indented by six."""
+    lines = (ROOT / "environment.yml").read_text(encoding="utf-8").splitlines()
+    return [line.strip()[2:] for line in lines if line.startswith("      - ")]
+
+
+def direct(project: dict) -> list[str]:
+    return project["dependencies"] + project["optional-dependencies"]["test"]
+
+
+def locked() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return {normal(name): version for name, version in (line.split("==") for line in lines if line[:1].isalnum())}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_direct_dependency_is_pinned_exactly(project):
+    assert [wanted for wanted in direct(project) if not PIN.fullmatch(wanted)] == []
+
+
+def test_conda_users_get_the_same_pins(project):
+    assert conda_pip_section() == ["-c constraints.txt", *direct(project), "-e ."]
+
+
+def test_constraints_agree_with_the_direct_pins(project):
+    plain = dict(wanted.split("==") for wanted in direct(project) if ";" not in wanted)
+    assert {name: locked().get(normal(name)) for name in plain} == plain
+
+
+def test_constraints_leave_jax_to_the_markers():
+    assert not {"jax", "jaxlib"} & set(locked())
+
+
+def test_jax_is_pinned_once_for_every_python(project):
+    markers = sorted(wanted.split(" ; ")[1] for wanted in project["dependencies"] if wanted.startswith("jax=="))
+    assert markers == ["python_version < '3.12'", "python_version >= '3.12'"]
+    jax, jaxlib = ([w for w in project["dependencies"] if w.startswith(f"{name}==")] for name in ("jax", "jaxlib"))
+    assert [wanted.replace("jax==", "jaxlib==") for wanted in jax] == jaxlib
+
+
+def test_this_environment_holds_the_pins(project):
+    old = sys.version_info < (3, 12)
+    for wanted in direct(project):
+        pin, _, marker = wanted.partition(" ; ")
+        name, version = pin.split("==")
+        if not marker or ("<" in marker) == old:
+            assert importlib.metadata.version(name) == version, f"{wanted}: run the tests by `make test`"
+
+
+def test_data_files_travel_with_the_packages():
+    """An anywidget without its script, or a chip without its table, would only be missed by those who install."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
+    carried = {pattern.removeprefix("*") for pattern in table["*"]}
+    here = {path.suffix for folder in ("mtfcore", "widgets") for path in (ROOT / folder).rglob("*") if path.is_file()}
+    assert here - {".py", ".pyc"} <= carried
