@@ -1,63 +1,63 @@
 """Meshwork's library: name dimensions, lay them on a mesh, plan every collective, then run exactly that plan.
 
     import mtfcore as mtf
-    mesh, layout = mtf.Mesh("rows:4 cols:2"), mtf.Layout("batch:rows hidden:cols")
 
-Nothing here loads JAX until something is run. First file to read: `notation`.
+    @mtf.function
+    def two_layers(x: "batch io", w: "io hidden", v: "hidden io"):
+        h = mtf.relu(mtf.einsum(x, w, out="batch hidden"))
+        return mtf.einsum(h, v, out="batch io")
+
+    prog = mtf.plan(two_layers, "rows:4 cols:2", "batch:rows hidden:cols", sizes="batch:64 io:512 hidden:2048")
+    print(prog.table())
+    y = mtf.simulate(prog)(x, w, v)
+
+Importing this loads no JAX; running does. First file to read: `notation`.
 """
+
+import importlib
 
 from mtfcore.dims import Dim
 from mtfcore.errors import DeviceError, LayoutError, LayoutWarning, NotationError
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.ops import (
-    absolute,
-    add,
-    cast,
-    divide,
-    einsum,
-    equal,
-    exp,
-    gelu,
-    greater,
-    less,
-    log,
-    logical_and,
-    logical_not,
-    logical_or,
-    maximum,
-    minimum,
-    multiply,
-    power,
-    relu,
-    rsqrt,
-    sigmoid,
-    silu,
-    sqrt,
-    square,
-    subtract,
-    tanh,
-    where,
+    absolute, add, cast, divide, einsum, equal, exp, gelu, greater, less, log, logical_and, logical_not, logical_or,
+    maximum, minimum, multiply, power, relu, rsqrt, sigmoid, silu, sqrt, square, subtract, tanh, where,
 )  # fmt: skip
 from mtfcore.planning import plan
 from mtfcore.reductions import (
-    all,
-    any,
-    argmax,
-    cumsum,
-    gather,
-    index,
-    logsumexp,
-    max,
-    mean,
-    min,
-    one_hot,
-    settle,
-    softmax,
-    sum,
-    top_k,
+    all, any, argmax, cumsum, gather, index, logsumexp, max, mean, min, one_hot, settle, softmax, sum, top_k,
 )  # fmt: skip
 from mtfcore.reshapes import concat, merge, pad, rename, repeat, reshape, reshard, slice, split, transpose
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Tensor, function
+
+_LATER = {  # these load JAX, or more than a plan needs, when first used
+    "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
+    "partitioned": "whole", "single": "whole",
+}  # fmt: skip
+
+__all__ = [
+    "Mesh", "Layout", "Sharding", "Dim", "function", "plan", "Program", "Step", "Tensor",
+    "devices", "simulate", "attach", "single", "partitioned", "count", "doctor",
+    "einsum", "reshard", "repeat", "softmax", "logsumexp", "sum", "mean", "max", "min", "any", "all", "settle",
+    "reshape", "rename", "split", "merge", "transpose", "slice", "pad", "concat",
+    "one_hot", "gather", "index", "argmax", "top_k", "cumsum", "where", "cast",
+    "add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "relu", "gelu", "silu", "sigmoid", "tanh",
+    "exp", "log", "sqrt", "rsqrt", "square", "absolute", "equal", "less", "greater",
+    "logical_and", "logical_or", "logical_not",
+    "LayoutError", "NotationError", "DeviceError", "LayoutWarning",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'mtfcore' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"mtfcore.{_LATER[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

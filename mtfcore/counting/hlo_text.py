@@ -88,7 +88,7 @@ class _Walk:
         counts = facts.together(self.call(name, i) for name in names if name)
         if any(name.lstrip("%").startswith("all-reduce-scatter") for name in names):
             return _as_reduce_scatter(counts)
-        target = i.attributes.get("custom_call_target", "")
+        target = i.attributes.get("custom_call_target", "").strip('"')
         if any(word in target.lower() for word in HIDDEN_FLOPS):
             return replace(counts, notes=(*counts.notes, f"custom call {target}: its FLOPs are hidden and not counted"))
         return counts

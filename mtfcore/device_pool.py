@@ -1,0 +1,136 @@
+"""Devices to run on: simulated ones on this computer's CPU, or what is attached.
+
+    mtf.devices(64)          every lesson's first cell, before anything else uses JAX
+
+64 simulated devices cost about half a second and 10 MB more than 8, so lessons always start with 64 and meshes
+take a part of them. They share this computer's cores: what they send, to whom and in which order is real, how long
+it takes is not, so no time measured on them is ever shown as hardware speed. Next file to read: `kernels`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mtfcore.errors import DeviceError
+from mtfcore.mesh import Mesh
+
+# XLA's CPU collectives wait for each other in one process: with many launches in flight they can wait for ever.
+LAUNCH = threading.RLock()
+_STUCK = {  # a stuck collective ends with a message instead of hanging the notebook
+    "--xla_cpu_collective_call_warn_stuck_timeout_seconds": "20",
+    "--xla_cpu_collective_call_terminate_timeout_seconds": "120",
+}
+RESTART = "restart the kernel (menu Kernel > Restart Kernel) and make mtf.devices({n}) its first cell"
+
+
+class Devices:
+    """What `mtf.devices` found; prints as a short line that says what kind of devices these are."""
+
+    def __init__(self, simulated: int, attached: list[Any]) -> None:
+        self.simulated, self.attached = simulated, attached
+
+    def __repr__(self) -> str:
+        kinds = sorted({d.device_kind for d in self.attached})
+        more = f"; attached: {len(self.attached)} x {', '.join(kinds)}" if self.attached else "; no accelerator attached"
+        return f"simulated CPU mesh, {self.simulated} devices (they share this computer's cores; never timed as hardware){more}"
+
+
+def devices(n: int = 64) -> Devices:
+    """Start JAX with `n` simulated CPU devices, or say clearly that it is too late; see also `mtf.attach`.
+
+    Raises `DeviceError` if JAX is running already with fewer.
+    """
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise DeviceError(f"mtf.devices({n!r}): expected a whole number of at least 1; lessons use 64")
+    _set_flags()
+    import jax
+
+    try:
+        jax.config.update("jax_num_cpu_devices", n)
+    except RuntimeError:  # JAX has started its devices; then their number stands
+        found = len(jax.devices("cpu"))
+        if found < n:
+            raise DeviceError(
+                f"asked for {n} simulated devices, but JAX is running already with {found} (something used it before); "
+                + RESTART.format(n=n)
+            ) from None
+    return Devices(len(jax.devices("cpu")), attached_devices())
+
+
+def _set_flags() -> None:
+    flags = os.environ.get("XLA_FLAGS", "")
+    missing = [f"{flag}={seconds}" for flag, seconds in _STUCK.items() if flag not in flags]
+    if missing:
+        os.environ["XLA_FLAGS"] = " ".join([flags, *missing]).strip()
+
+
+def jax_started() -> bool:
+    """Whether JAX is loaded in this process (its devices may not have started yet)."""
+    return "jax" in sys.modules
+
+
+def attached_devices() -> list[Any]:
+    """The accelerators JAX sees; empty where there is only the CPU."""
+    import jax
+
+    return [d for d in jax.devices() if d.platform != "cpu"]
+
+
+def simulated_mesh(mesh: Mesh) -> Any:
+    """A `jax.sharding.Mesh` over the first simulated devices. Raises `DeviceError` if there are too few."""
+    if not jax_started():
+        devices(max(64, mesh.size))
+    import jax
+
+    found = jax.devices("cpu")
+    if len(found) < mesh.size:
+        raise DeviceError(
+            f"mesh '{mesh}' needs {mesh.size} devices, this kernel has {len(found)} simulated; "
+            + RESTART.format(n=mesh.size)
+        )
+    return _jax_mesh(mesh, found[: mesh.size])
+
+
+def attached_mesh(mesh: Mesh) -> Any:
+    """A `jax.sharding.Mesh` over attached accelerators, in the order that suits their links."""
+    import jax
+
+    found = attached_devices()
+    if not found:
+        raise DeviceError(
+            "no TPU or GPU is attached (JAX sees only the CPU); use mtf.simulate to run the same steps on simulated devices"
+        )
+    if len(found) < mesh.size:
+        kind = found[0].device_kind
+        raise DeviceError(f"mesh '{mesh}' needs {mesh.size} devices; attached: {len(found)} x {kind}")
+    auto = (jax.sharding.AxisType.Auto,) * len(mesh.names)
+    return jax.make_mesh(tuple(mesh.shape.values()), mesh.names, devices=found[: mesh.size], axis_types=auto)
+
+
+def _jax_mesh(mesh: Mesh, found: list[Any]) -> Any:
+    import jax
+    import numpy as np
+
+    shape = tuple(mesh.shape.values())
+    # Auto axes, said outright: the default differs between JAX versions and would change what shard_map accepts.
+    auto = (jax.sharding.AxisType.Auto,) * len(shape)
+    return jax.sharding.Mesh(np.array(found).reshape(shape), mesh.names, axis_types=auto)
+
+
+def idle_note(mesh: Mesh, total: int, kind: str) -> str:
+    """One sentence that names idle devices; empty if there are none."""
+    idle = total - math.prod(mesh.shape.values())
+    return f"{idle} of {total} {kind} devices idle" if idle else ""
+
+
+def launch(fn: Callable, *args: Any) -> Any:
+    """Call a compiled function and wait for its result, one launch in flight in the whole process."""
+    import jax
+
+    with LAUNCH:
+        return jax.block_until_ready(fn(*args))

@@ -1,0 +1,139 @@
+"""The executor: interprets a program's steps on local arrays, inside `jax.shard_map`.
+
+Nothing is decided here. Each step becomes the one JAX call that its kind names, on what this device holds, and the
+shape that results is checked against the step's sharding. Next file to read: `runs`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from mtfcore.kernels import KERNELS, Call
+from mtfcore.mesh import Mesh
+from mtfcore.steps import Program, Step
+
+Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
+
+
+def interpret(program: Program, inputs: Sequence[Array], record: Record | None = None) -> list[Array]:
+    """Run every step on this device's parts; returns its parts of the outputs. `record` keeps every value."""
+    env = {port.value: array for port, array in zip(program.inputs, inputs, strict=True)}
+    for number, step in enumerate(program.steps):
+        arrays = [env[value] for value in step.inputs]
+        if step.kind == "repeat":
+            result, inner = _repeat(step, arrays, record is not None)
+            if record is not None:
+                record |= {(number, *path): value for path, value in inner.items()}
+        else:
+            result = _one(step, arrays, program.mesh)
+        expected = step.after.local_shape(program.mesh)
+        assert result.shape == expected, f"{step!r} made {result.shape}, planned {expected}"
+        env[step.output] = result
+        if record is not None:
+            record[(number,)] = result
+    return [env[port.value] for port in program.outputs]
+
+
+def _one(step: Step, arrays: list[Array], mesh: Mesh) -> Array:
+    if step.kind in MOVES:
+        return MOVES[step.kind](step, arrays[0], mesh)
+    call = Call(
+        tuple(s.names for s in step.before), step.after.names, step.after.local_shape(mesh), step.dtype, step.params,
+        _start(step, mesh),
+    )  # fmt: skip
+    return KERNELS[step.kind](call, *arrays)
+
+
+def _start(step: Step, mesh: Mesh) -> Any:
+    """Where this device's part of a looked-up dimension begins."""
+    if step.kind != "gather":
+        return 0
+    table, dim = step.before[1], step.params["dim"]
+    on = table.on[dim]
+    return lax.axis_index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
+
+
+def _repeat(step: Step, arrays: list[Array], recording: bool) -> tuple[Array, Record]:
+    count = step.params["n_stacked"]
+    stacked, captured = arrays[1 : 1 + count], arrays[1 + count :]
+
+    def turn(carry: Array, parts: list[Array]) -> tuple[Array, Record]:
+        inner: Record | None = {} if recording else None
+        (after,) = interpret(step.body, [carry, *parts, *captured], inner)
+        return after, inner or {}
+
+    return lax.scan(turn, arrays[0], stacked, length=step.times)
+
+
+# ---- moves: one JAX call each -----------------------------------------------------------------------------------
+
+
+def _slice(step: Step, array: Array, mesh: Mesh) -> Array:
+    (place,), parts = step.params["places"], mesh.group_size(step.axes)
+    size = array.shape[place] // parts
+    return lax.dynamic_slice_in_dim(array, lax.axis_index(step.axes) * size, size, place)
+
+
+def _mask(step: Step, array: Array, mesh: Mesh) -> Array:
+    return jnp.where(lax.axis_index(step.axes) == 0, array, jnp.zeros((), array.dtype))
+
+
+def _all_gather(step: Step, array: Array, mesh: Mesh) -> Array:
+    return lax.all_gather(array, step.axes, axis=step.params["places"][0], tiled=True)
+
+
+def _reduce_scatter(step: Step, array: Array, mesh: Mesh) -> Array:
+    return lax.psum_scatter(array, step.axes, scatter_dimension=step.params["places"][0], tiled=True)
+
+
+def _all_reduce(step: Step, array: Array, mesh: Mesh) -> Array:
+    by = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[step.params.get("fn", "sum")]
+    if array.dtype == bool:  # bool has no collective of its own: one byte a truth value
+        return by(array.astype(jnp.uint8), step.axes).astype(bool)
+    return by(array, step.axes)
+
+
+def _all_to_all(step: Step, array: Array, mesh: Mesh) -> Array:
+    gives, receives = step.params["places"]
+    return lax.all_to_all(array, step.axes, split_axis=receives, concat_axis=gives, tiled=True)
+
+
+def _permute(step: Step, array: Array, mesh: Mesh) -> Array:
+    names = tuple(name for name in mesh.names if name in step.axes)  # ppermute takes mesh order, whatever is given
+    return lax.ppermute(array, names, permute_pairs(step, mesh))
+
+
+MOVES: dict[str, Callable[[Step, Array, Mesh], Array]] = {
+    "slice": _slice, "mask": _mask, "all_gather": _all_gather, "reduce_scatter": _reduce_scatter,
+    "all_reduce": _all_reduce, "all_to_all": _all_to_all, "permute": _permute,
+}  # fmt: skip
+
+
+def permute_pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]]:
+    """(from, to) along the step's axes, in mesh order; a device that holds what it wants keeps it."""
+    names = [name for name in mesh.names if name in step.axes]
+    along = Mesh([(name, mesh[name]) for name in names])
+    places = [dict(zip(names, c, strict=True)) for c in itertools.product(*[range(mesh[name]) for name in names])]
+
+    def block(where: int, axes: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+        return tuple(along.block(places[where], [a for a in on if a in names]) for on in axes)
+
+    (before,), after = step.before, step.after
+    sources: dict[tuple[int, ...], list[int]] = {}
+    for device in range(along.size):
+        sources.setdefault(block(device, before.axes), []).append(device)
+    found: dict[int, int] = {}
+    for device in range(along.size):
+        wanted = block(device, after.axes)
+        if block(device, before.axes) == wanted:
+            found[device] = device
+            sources[wanted].remove(device)
+    for device in range(along.size):
+        if device not in found:
+            found[device] = sources[block(device, after.axes)].pop(0)
+    return sorted((source, device) for device, source in found.items())

@@ -1,0 +1,137 @@
+"""What each local step computes, on plain arrays: used on one device's part and, the same code, on whole arrays.
+
+A kernel gets a `Call`: the names of its operands' dimensions and of its result, the result's shape, the parameters.
+Next file to read: `execute`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from mtfcore.dtypes import long_name
+
+
+@dataclass(frozen=True)
+class Call:
+    """The facts of one local computation; `start` is where the part of a looked-up dimension begins."""
+
+    in_names: tuple[tuple[str, ...], ...]
+    out_names: tuple[str, ...]
+    out_shape: tuple[int, ...]
+    dtype: str
+    params: Mapping[str, Any]
+    start: Any = 0
+
+
+def einsum(call: Call, *arrays: Array) -> Array:
+    labels: dict[str, int] = {}
+    numbered = [[labels.setdefault(name, len(labels)) for name in names] for names in call.in_names]
+    pairs = [item for array, names in zip(arrays, numbered, strict=True) for item in (array, names)]
+    return jnp.einsum(*pairs, [labels[name] for name in call.out_names])
+
+
+def aligned(array: Array, names: tuple[str, ...], out_names: tuple[str, ...]) -> Array:
+    """Dimensions in the order of `out_names`, with size 1 where the array has none."""
+    order = [names.index(name) for name in out_names if name in names]
+    shape = [array.shape[names.index(name)] if name in names else 1 for name in out_names]
+    return jnp.transpose(array, order).reshape(shape)
+
+
+POINTWISE: dict[str, Callable[..., Array]] = {
+    "add": jnp.add, "subtract": jnp.subtract, "multiply": jnp.multiply, "divide": jnp.divide,
+    "identity": lambda t: t, "cast": lambda t: t, "maximum": jnp.maximum, "minimum": jnp.minimum, "power": jnp.power,
+    "relu": lambda t: jnp.maximum(t, 0), "gelu": jax.nn.gelu, "silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh, "exp": jnp.exp, "log": jnp.log, "sqrt": jnp.sqrt, "rsqrt": lax.rsqrt, "square": jnp.square,
+    "absolute": jnp.abs, "equal": jnp.equal, "less": jnp.less, "greater": jnp.greater,
+    "logical_and": jnp.logical_and, "logical_or": jnp.logical_or, "logical_not": jnp.logical_not, "where": jnp.where,
+}  # fmt: skip
+
+
+def pointwise(call: Call, *arrays: Array) -> Array:
+    parts = [aligned(array, names, call.out_names) for array, names in zip(arrays, call.in_names, strict=True)]
+    result = POINTWISE[call.params["fn"]](*parts).astype(long_name(call.dtype))
+    return jnp.broadcast_to(result, call.out_shape)
+
+
+def reduce(call: Call, array: Array) -> Array:
+    (names,) = call.in_names
+    gone = tuple(place for place, name in enumerate(names) if name not in call.out_names)
+    kept = [name for name in names if name in call.out_names]
+    by = {"max": jnp.any, "min": jnp.all} if array.dtype == bool else {"max": jnp.max, "min": jnp.min}
+    result = by[call.params["fn"]](array, axis=gone)
+    return jnp.transpose(result, [kept.index(name) for name in call.out_names])
+
+
+def gather(call: Call, ids: Array, table: Array) -> Array:
+    """Rows of the part at hand; ids outside it give zeros, so that the parts sum to the whole lookup."""
+    id_names, names = call.in_names
+    shared = [name for name in id_names if name in names]  # looked up row by row: outermost, then vmap
+    own_ids, own = ([name for name in side if name not in shared] for side in (id_names, names))
+    place = own.index(call.params["dim"])
+    pick = _take(place, call.start)
+    for _ in shared:
+        pick = jax.vmap(pick)
+    result = pick(aligned(ids, id_names, (*shared, *own_ids)), aligned(table, names, (*shared, *own)))
+    found = [*shared, *own[:place], *own_ids, *own[place + 1 :]]
+    return jnp.transpose(result, [found.index(name) for name in call.out_names])
+
+
+def _take(place: int, start: Any) -> Callable[[Array, Array], Array]:
+    def take(ids: Array, table: Array) -> Array:
+        local = ids - start
+        inside = (local >= 0) & (local < table.shape[place])
+        rows = jnp.take(table, jnp.clip(local, 0, table.shape[place] - 1), axis=place)
+        shape = (1,) * place + inside.shape + (1,) * (table.ndim - place - 1)
+        return jnp.where(inside.reshape(shape), rows, jnp.zeros((), table.dtype))
+
+    return take
+
+
+def window(call: Call, array: Array) -> Array:
+    place, start = call.in_names[0].index(call.params["dim"]), call.params["start"]
+    return lax.slice_in_dim(array, start, start + call.out_shape[place], axis=place)
+
+
+def pad(call: Call, array: Array) -> Array:
+    place = call.in_names[0].index(call.params["dim"])
+    widths = [(0, call.out_shape[place] - n if axis == place else 0) for axis, n in enumerate(array.shape)]
+    return jnp.pad(array, widths, constant_values=call.params["value"])
+
+
+def concat(call: Call, *arrays: Array) -> Array:
+    parts = [aligned(array, names, call.out_names) for array, names in zip(arrays, call.in_names, strict=True)]
+    return jnp.concatenate(parts, axis=call.out_names.index(call.params["dim"]))
+
+
+def cumsum(call: Call, array: Array) -> Array:
+    return jnp.cumsum(array, axis=call.in_names[0].index(call.params["dim"]), dtype=array.dtype)
+
+
+def top_k(call: Call, array: Array) -> Array:
+    place = call.in_names[0].index(call.params["dim"])
+    found = lax.top_k(jnp.moveaxis(array, place, -1), call.params["k"])[call.params["part"]]
+    return jnp.moveaxis(found, -1, place).astype(long_name(call.dtype))
+
+
+def reshape(call: Call, array: Array) -> Array:
+    return array.reshape(call.out_shape)
+
+
+def constant(call: Call) -> Array:
+    return jnp.asarray(call.params["value"], long_name(call.dtype))
+
+
+def index(call: Call) -> Array:
+    return jnp.arange(call.out_shape[0], dtype=long_name(call.dtype))
+
+
+KERNELS: dict[str, Callable[..., Array]] = {
+    kernel.__name__: kernel
+    for kernel in (einsum, pointwise, reduce, gather, window, pad, concat, cumsum, top_k, reshape, constant, index)
+}

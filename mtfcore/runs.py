@@ -1,0 +1,204 @@
+"""Running a program: the explicit way, on simulated devices or on attached ones.
+
+    run = mtf.simulate(prog)
+    y = run(x, w, v)                     # numpy arrays in, numpy arrays out
+    run.values(3, device=5)              # what device 5 holds after step 3
+    run.before(3, {"rows": 1, "cols": 0})
+
+Next file to read: `whole`, the two other ways to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtfcore.device_pool import attached_devices, attached_mesh, idle_note, launch, simulated_mesh
+from mtfcore.dtypes import long_name
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.mesh import DeviceLike, Mesh
+from mtfcore.sharding import Sharding
+from mtfcore.steps import Port, Program, Step
+
+
+class Run:
+    """A program on devices: call it on whole arrays; then ask for any device's value at any step."""
+
+    def __init__(self, program: Program, jax_mesh: Any, note: str = "") -> None:
+        self.program, self.jax_mesh, self.note = program, jax_mesh, note
+        self._arrays: list[Any] | None = None
+        self._recorded: dict[tuple[int, ...], np.ndarray] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on whole arrays, in the order of the inputs or by name; returns whole numpy arrays."""
+        self._arrays, self._recorded = check_arrays(self.program, args, kwargs), None
+        results = launch(self.compiled, *self._arrays)
+        return unpack(self.program, [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)])
+
+    @cached_property
+    def fn(self) -> Callable:
+        """The function of whole arrays, not yet compiled: `mtf.count(run.fn, *run.shapes)`."""
+        return self._mapped(record=False)
+
+    @cached_property
+    def compiled(self) -> Callable:
+        import jax
+
+        return jax.jit(self.fn)
+
+    @cached_property
+    def shapes(self) -> list[Any]:
+        """Shapes and dtypes of the inputs, for tracing without arrays."""
+        import jax
+
+        return [jax.ShapeDtypeStruct(port.sharding.shape, long_name(port.dtype)) for port in self.program.inputs]
+
+    def lower(self) -> Any:
+        """The lowered (StableHLO) form, as `jax.jit(...).lower` gives it."""
+        return self.compiled.lower(*self.shapes)
+
+    def _mapped(self, record: bool) -> Callable:
+        import jax
+        from jax.sharding import PartitionSpec
+
+        from mtfcore.execute import Record, interpret
+        from mtfcore.execute import _mask as mask
+
+        program = self.program
+        everywhere = PartitionSpec(program.mesh.names or None)
+
+        def local(*arrays: Any) -> Any:
+            arrays = [_as_partial(mask, port, a, program.mesh) for port, a in zip(program.inputs, arrays, strict=True)]
+            kept: Record | None = {(-1, n): a for n, a in enumerate(arrays)} if record else None
+            outputs = interpret(program, arrays, kept)
+            if kept is not None:
+                return {path: value[None] for path, value in kept.items()}
+            return [o.reshape((1,) * len(p.sharding.partial) + o.shape) for o, p in zip(outputs, program.outputs, strict=True)]
+
+        whole = [_in_spec(port) for port in program.inputs]
+        out = everywhere if record else [_out_spec(port) for port in program.outputs]
+        return jax.shard_map(local, mesh=self.jax_mesh, in_specs=tuple(whole), out_specs=out, check_vma=False)
+
+    def values(self, step: int | Step | tuple[int, ...], device: DeviceLike = 0, turn: int = -1) -> np.ndarray:
+        """What a device holds after a step of the last call; inside a repeat, after its `turn`-th turn."""
+        path = self.path(step)
+        value = self._record[path][self.program.mesh.device(device)]
+        return value[turn] if len(path) > 1 else value
+
+    def before(self, step: int | Step, device: DeviceLike = 0) -> list[np.ndarray]:
+        """What a device holds of each operand before a step of the last call."""
+        (number,) = self.path(step)
+        made = {s.output: (n,) for n, s in enumerate(self.program.steps)}
+        made |= {port.value: (-1, n) for n, port in enumerate(self.program.inputs)}
+        index = self.program.mesh.device(device)
+        return [self._record[made[value]][index] for value in self.program.steps[number].inputs]
+
+    def path(self, step: int | Step | tuple[int, ...]) -> tuple[int, ...]:
+        """The place of a step in the program: its number, and within a repeat the number there."""
+        if isinstance(step, Step):
+            for path, found in _paths(self.program):
+                if found is step:
+                    return path
+            raise LayoutError(f"{step!r} is not a step of {self.program!r}; use those of prog.steps")
+        path = step if isinstance(step, tuple) else (step,)
+        count = len(self.program.steps)
+        if not -count <= path[0] < count:
+            raise LayoutError(f"{self.program!r} has steps 0 to {count - 1}, not {path[0]}")
+        return (path[0] % count, *path[1:])
+
+    @property
+    def _record(self) -> dict[tuple[int, ...], np.ndarray]:
+        if self._arrays is None:
+            raise LayoutError("no values yet: call the run on arrays first, e.g. run(x, w, v)")
+        if self._recorded is None:
+            import jax
+
+            kept = launch(jax.jit(self._mapped(record=True)), *self._arrays)
+            self._recorded = {path: np.asarray(value) for path, value in kept.items()}
+        return self._recorded
+
+    def __repr__(self) -> str:
+        kind = self.jax_mesh.devices.flat[0].device_kind
+        where = "simulated CPU" if kind == "cpu" else kind
+        return f"<Run of {self.program.name} on {self.program.mesh.size} {where} devices ({self.program.mesh}){self._noted()}>"
+
+    def _noted(self) -> str:
+        return f"; {self.note}" if self.note else ""
+
+
+def simulate(program: Program) -> Run:
+    """The program on simulated CPU devices: real values and real collectives, no hardware speed."""
+    import jax
+
+    found = simulated_mesh(program.mesh)
+    return Run(program, found, idle_note(program.mesh, len(jax.devices("cpu")), "simulated"))
+
+
+def attach(program: Program) -> Run:
+    """The same on the TPU or GPU that is attached; `DeviceError` where there is none. Never falls back to the CPU."""
+    found = attached_mesh(program.mesh)
+    return Run(program, found, idle_note(program.mesh, len(attached_devices()), "attached"))
+
+
+def _paths(program: Program, before: tuple[int, ...] = ()) -> list[tuple[tuple[int, ...], Step]]:
+    found = []
+    for number, step in enumerate(program.steps):
+        found.append(((*before, number), step))
+        found += _paths(step.body, (*before, number)) if step.body else []
+    return found
+
+
+def _in_spec(port: Port) -> Any:
+    return Sharding.of(port.sharding.dims, port.sharding.axes).partition_spec()
+
+
+def _out_spec(port: Port) -> Any:
+    """A partial output comes out stacked: one leading entry for each axis still to be summed."""
+    from jax.sharding import PartitionSpec
+
+    return PartitionSpec(*port.sharding.partial, *_in_spec(port))
+
+
+def _as_partial(mask: Callable, port: Port, array: Any, mesh: Mesh) -> Any:
+    """An input placed as a partial sum is given whole: device 0 along those axes keeps it, the others hold zeros."""
+    for axis in port.sharding.partial:
+        array = mask(Step("mask", (), 0, (), port.sharding, port.dtype, axes=(axis,)), array, mesh)
+    return array
+
+
+def _summed(port: Port, value: Any) -> np.ndarray:
+    array, axes = np.asarray(value), tuple(range(len(port.sharding.partial)))
+    return array.sum(axis=axes, dtype=array.dtype) if axes else array
+
+
+def unpack(program: Program, results: list[Any]) -> Any:
+    """One result, a tuple, or a dictionary, as the function returned them."""
+    names = [port.name for port in program.outputs]
+    if names == ["out"]:
+        return results[0]
+    if names == [f"out{n}" for n in range(len(names))]:
+        return tuple(results)
+    return dict(zip(names, results, strict=True))
+
+
+def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The input arrays in order, in the program's dtypes; refuses missing, unknown and misshapen ones at once."""
+    ports = {port.name: port for port in program.inputs}
+    faults = [f"{len(args)} arrays given, the inputs are {', '.join(ports)}"] if len(args) > len(ports) else []
+    given = dict(zip(ports, args, strict=False))
+    faults += [f"input {name!r} is given twice" for name in kwargs if name in given]
+    given |= kwargs
+    faults += [f"no input {name!r}; {nearest(name, ports)}" for name in given if name not in ports]
+    for name, port in ports.items():
+        expected = " ".join(map(str, port.sharding.dims))
+        if name not in given:
+            faults.append(f"input {name} ({expected}) is missing")
+        elif np.shape(given[name]) != port.sharding.shape:
+            faults.append(f"input {name} has shape {np.shape(given[name])}, expected {port.sharding.shape} ({expected})")
+    refuse(faults, f"run of {program.name}")
+    import jax.numpy as jnp
+
+    return [jnp.asarray(given[name], long_name(port.dtype)) for name, port in ports.items()]

@@ -1,0 +1,135 @@
+"""The two ways to run a named function on whole arrays.
+
+`single(prog)` is the oracle: the same operations with plain `jax.numpy`, no mesh and no collectives.
+`partitioned(prog)` is the compiler's way: whole arrays whose placements are the plan's sharding constraints; which
+collectives run is then XLA's choice (the papers' baseline). Both walk the graph, not the steps.
+Next file to read: `counting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtfcore.device_pool import launch, simulated_mesh
+from mtfcore.dims import Dim
+from mtfcore.dtypes import canonical, is_float
+from mtfcore.errors import refuse
+from mtfcore.runs import check_arrays, unpack
+from mtfcore.steps import Program
+from mtfcore.tensor import Function, Graph, Op
+
+Constrain = Callable[[Graph, int, Any], Any]
+
+
+def run_graph(graph: Graph, inputs: Sequence[Any], constrain: Constrain | None = None) -> list[Any]:
+    """Every operation on whole arrays, in order; `constrain(graph, number, array)` may pin each result."""
+    env = dict(zip(graph.inputs.values(), inputs, strict=True))
+    for number, op in enumerate(graph.ops):
+        if op.kind != "input":
+            env[number] = _apply(graph, op, [env[i] for i in op.inputs], constrain)
+            if constrain:
+                env[number] = constrain(graph, number, env[number])
+    return [env[number] for number in graph.outputs.values()]
+
+
+def _apply(graph: Graph, op: Op, arrays: list[Any], constrain: Constrain | None) -> Any:
+    from mtfcore.kernels import KERNELS, Call
+
+    if op.kind in ("reshard", "settle"):
+        return arrays[0]
+    if op.kind == "repeat":
+        return _repeat(op, arrays, constrain)
+    names = tuple(graph.ops[i].names for i in op.inputs)
+    call = Call(names, op.names, tuple(dim.size for dim in op.dims), op.dtype, op.params)
+    return KERNELS[op.kind](call, *arrays)
+
+
+def _repeat(op: Op, arrays: list[Any], constrain: Constrain | None) -> Any:
+    from jax import lax
+
+    count, body = op.params["n_stacked"], op.params["body"]
+    stacked, captured = arrays[1 : 1 + count], arrays[1 + count :]
+
+    def turn(carry: Any, parts: list[Any]) -> tuple[Any, None]:
+        return run_graph(body, [carry, *parts, *captured], constrain)[0], None
+
+    return lax.scan(turn, arrays[0], stacked, length=op.params["n"])[0]
+
+
+class WholeRun:
+    """A program's function on whole arrays; call it like a `Run`."""
+
+    def __init__(self, program: Program, fn: Callable) -> None:
+        import jax
+
+        self.program, self.fn, self.compiled = program, fn, jax.jit(fn)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on whole arrays; returns numpy arrays."""
+        results = launch(self.compiled, *check_arrays(self.program, args, kwargs))
+        return unpack(self.program, [np.asarray(result) for result in results])
+
+
+def single(program: Program) -> WholeRun:
+    """The oracle: plain `jax.numpy` on whole arrays on one device."""
+    return WholeRun(program, lambda *arrays: run_graph(program.graph, arrays))
+
+
+def partitioned(program: Program, jax_mesh: Any = None) -> WholeRun:
+    """The compiler's way: sharding constraints where the plan places each tensor; XLA chooses the collectives."""
+    import jax
+
+    mesh = jax_mesh or simulated_mesh(program.mesh)
+    placements = _placements(program)
+
+    def constrain(graph: Graph, number: int, array: Any) -> Any:
+        placed = placements.get((id(graph), number))
+        if placed is None or placed.partial:  # a constraint cannot say partial sums
+            return array
+        return jax.lax.with_sharding_constraint(array, jax.sharding.NamedSharding(mesh, placed.partition_spec()))
+
+    def fn(*arrays: Any) -> list[Any]:
+        numbers = program.graph.inputs.values()
+        placed = [constrain(program.graph, n, a) for n, a in zip(numbers, arrays, strict=True)]
+        return run_graph(program.graph, placed, constrain)
+
+    return WholeRun(program, fn)
+
+
+def _placements(program: Program) -> dict[tuple[int, int], Any]:
+    found = {(id(program.graph), number): s for number, s in program.placed.items()}
+    for step in program.steps:
+        found |= _placements(step.body) if step.body else {}
+    return found
+
+
+def call_on_arrays(fn: Function, arguments: Mapping[str, Any]) -> Any:
+    """A named function called on plain arrays: sizes come from the arrays, the result is the oracle's."""
+    import jax.numpy as jnp
+
+    arrays = {name: jnp.asarray(value) for name, value in arguments.items()}
+    sizes = _sizes(fn, arrays)
+    dtypes = {name: canonical(array.dtype) for name, array in arrays.items()}
+    floats = [dtype for dtype in dtypes.values() if is_float(dtype)]
+    graph = Function(fn.call, dtypes).trace([Dim(*pair) for pair in sizes.items()], floats[0] if floats else "f32")
+    results = [np.asarray(result) for result in run_graph(graph, [arrays[name] for name in graph.inputs])]
+    names = list(graph.outputs)
+    return results[0] if names == ["out"] else tuple(results) if "out0" in names else dict(zip(names, results, strict=True))
+
+
+def _sizes(fn: Function, arrays: Mapping[str, Any]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    faults = []
+    for name, dims in fn.arguments.items():
+        shape = arrays[name].shape
+        if len(shape) != len(dims):
+            faults.append(f"argument {name} has {len(shape)} dimensions {shape}, expected '{' '.join(map(str, dims))}'")
+            continue
+        for dim, size in zip(dims, shape, strict=True):
+            if sizes.setdefault(dim.name, dim.size or size) != size:
+                faults.append(f"{dim.name} has sizes {sizes[dim.name]} and {size} (in {name})")
+    refuse(faults, f"call of {fn.__name__}")
+    return sizes
