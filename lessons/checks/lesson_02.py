@@ -1,0 +1,124 @@
+"""Checks of lesson 02: layouts, and what an operation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+import mtfcore as mtf
+from mtfcore.tensor import Function
+from widgets.learning.exercises import Case, at_most, equal, holds
+
+from . import draw
+from .book import exercise
+
+LAYOUTS = ("", "batch:rows", "hidden:cols", "batch:(rows cols)", "hidden:(rows cols)", "batch:rows hidden:cols")
+EINSUMS = (("b i", "i h", "b h"), ("b h", "h i", "b i"), ("b i", "b h", "i h"), ("b i h", "i h", "b"))
+
+
+@mtf.function
+def two_layers(x: "batch io", w: "io hidden", v: "hidden io"):
+    """The first paper's example, without its bias."""
+    h = mtf.relu(mtf.einsum(x, w, out="batch hidden"))
+    return mtf.einsum(h, v, out="batch io")
+
+
+@exercise(
+    "02 partial_axes",
+    task="Find the mesh axes over which an einsum's result is a partial sum.",
+    hint="Which dimensions does the einsum sum over? Those that `out` does not have.",
+    bigger_hint="Go through the dimensions of left and right. Keep the axis of each one that is not in out and that "
+    "the layout cuts.",
+)
+def partial_axes(answer: Callable[..., set[str]], rng: Random) -> Iterator[Case]:
+    mesh = mtf.Mesh("rows:4 cols:2")
+    for left, right, out in EINSUMS:
+        for _ in range(2):
+            layout = dict(zip(rng.sample("bih", 2), mesh.names))
+            product = einsum_of(left, right, out)
+            wanted = set(partial_result(product, mesh, layout))
+            given = answer(layout, left.split(), right.split(), out.split())
+            yield equal(f"layout {layout}, {left} , {right} → {out}", wanted, set(given), "mesh axes")
+
+
+def einsum_of(left: str, right: str, out: str) -> Function:
+    """A named function of one einsum, whose result stays as the operands make it."""
+
+    def product(x, w):
+        return mtf.einsum(x, w, out=out)
+
+    product.__annotations__ = {"x": left, "w": right}
+    return mtf.function(product)
+
+
+def partial_result(product: Function, mesh: mtf.Mesh, layout: dict[str, str]) -> tuple[str, ...]:
+    """The axes over which the einsum itself leaves addends, before any collective."""
+    program = mtf.plan(product, mesh, mtf.Layout(layout), sizes="b:8 i:8 h:8")
+    return next(step for step in program.steps if step.kind == "einsum").after.partial
+
+
+@exercise(
+    "02 out",
+    task="Write where the result shall lie, so that half the bytes are sent.",
+    hint="Nobody said that every device needs the whole of io. What if each device along cols kept one block of it?",
+    bigger_hint="Keep batch where it is, on rows, and name an axis for io too.",
+)
+def out(answer: str, rng: Random) -> Iterator[Case]:
+    yield holds("the answer is a text", isinstance(answer, str), "a text such as 'batch:rows io'", repr(answer))
+    for _ in range(4):
+        mesh = draw.mesh(rng, "rows cols", (2, 4))
+        sizes = f"batch:{draw.size(rng, mesh)} io:{draw.size(rng, mesh)} hidden:{draw.size(rng, mesh)}"
+        whole = mtf.plan(second_layer("batch io"), mesh, mtf.Layout("batch:rows hidden:cols"), sizes=sizes)
+        given = mtf.plan(second_layer(answer), mesh, mtf.Layout("batch:rows hidden:cols"), sizes=sizes)
+        about = f"{sizes} on {mesh}"
+        yield at_most(f"{about}: bytes sent by a device", whole.link_bytes() / 2, given.link_bytes(), "bytes")
+        left = given.outputs[0].sharding.partial
+        yield equal(f"{about}: axes still to be summed over", (), left)
+        yield equal(f"{about}: multiply-adds", whole.flops(), given.flops(), "FLOPs")
+
+
+def second_layer(wanted: str) -> Function:
+    """h · v with the result where `wanted` says."""
+
+    @mtf.function
+    def second(h: "batch hidden", v: "hidden io"):
+        return mtf.einsum(h, v, out=wanted)
+
+    return second
+
+
+@exercise(
+    "02 sent",
+    task="Compute the bytes that one device sends for two layers under batch:rows hidden:cols.",
+    hint="Only y needs a collective: an all-reduce over cols of the block of y that a device holds.",
+    bigger_hint="The block has batch / rows × io elements. In a ring of g devices an all-reduce of n_bytes sends "
+    "2 · n_bytes · (g − 1) / g.",
+)
+def sent(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
+    for itemsize, dtype in ((4, "f32"), (2, "bf16"), (4, "f32"), (2, "bf16")):
+        mesh = draw.mesh(rng, "rows cols", (1, 2, 4, 8))
+        batch, io = draw.size(rng, mesh), draw.size(rng, mesh)
+        sizes = f"batch:{batch} io:{io} hidden:{draw.size(rng, mesh)}"
+        program = mtf.plan(two_layers, mesh, mtf.Layout("batch:rows hidden:cols"), sizes=sizes, dtype=dtype)
+        given = answer(batch, io, mesh["rows"], mesh["cols"], itemsize)
+        yield equal(f"{sizes} in {dtype} on {mesh}", program.link_bytes().total, given, "bytes")
+
+
+@exercise(
+    "02 layout_within",
+    task="Choose the layout that meets a memory budget and sends the fewest bytes.",
+    hint="There are six layouts to try. Plan each; a plan costs about a millisecond and no devices.",
+    bigger_hint="Keep those with .memory() at most the budget, then take min(..., key=...) by .link_bytes().",
+)
+def layout_within(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
+    for _ in range(6):
+        mesh = draw.mesh(rng, "rows cols", (2, 4))
+        scale = mesh.size * rng.choice((4, 8))
+        sizes = f"batch:{scale * rng.choice((1, 8))} io:{scale} hidden:{scale * rng.choice((1, 4))}"
+        plans = {text: mtf.plan(two_layers, mesh, mtf.Layout(text), sizes=sizes) for text in LAYOUTS}
+        budget = rng.choice(sorted(program.memory() for program in plans.values())[:-1])
+        fewest = min(program.link_bytes() for program in plans.values() if program.memory() <= budget)
+        given = mtf.plan(two_layers, mesh, mtf.Layout(answer(mesh, sizes, budget)), sizes=sizes)
+        about = f"{sizes} on {mesh}"
+        yield at_most(f"{about}: memory", budget, given.memory(), "bytes a device")
+        yield at_most(f"{about}: traffic", fewest, given.link_bytes(), "bytes sent by a device")

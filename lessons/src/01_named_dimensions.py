@@ -25,8 +25,8 @@
 # 4. choose a placement that meets a memory budget (exercise 4).
 #
 # **Needs** [lesson 00](00_start_here.ipynb) · **Minutes** 45–60 · **Hardware** any computer; 64 devices are simulated ·
-# **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 2–5; Efficiently Scaling Transformer Inference
-# (arXiv 2211.05102), section 3.1
+# **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 2–5; Efficiently Scaling Transformer Inference (arXiv
+# 2211.05102), section 3.1
 
 # %% tags=["setup"]
 
@@ -130,16 +130,16 @@ predict.show("01 order", f"{held['yx'].start}–{held['yx'].stop - 1}")
 
 # %% [markdown]
 # **Why:** think of the digits of a number. The outermost axis is the first digit and counts slowest. On `xy` the device
-# is block 1·2 + 0 = 2; on `yx` it is block 0·4 + 1 = 1. Both cut the batch into eight blocks of two rows, but they
-# deal them out differently, so the two shardings are **not** equal. Lesson 02 shows when that matters: only the
-# innermost axes gather to one unbroken block.
+# is block 1·2 + 0 = 2; on `yx` it is block 0·4 + 1 = 1. Both cut the batch into eight blocks of two rows, but they deal
+# them out differently, so the two shardings are **not** equal. Lesson 02 shows when that matters: only the innermost
+# axes gather to one unbroken block.
 #
 # ## 5 · A tensor of a real model
 #
 # The second paper names dimensions by single capitals (B batch, L sequence length, E the model's width `d_model`) and
-# mesh axes by x, y, z, and writes the axes as a subscript. Here are the activations of one decode step of the 540-billion
-# parameter model that it studies, cut over 64 devices. Nothing is allocated: a sharding is only names and numbers, so a
-# tensor of any size costs the same to reason about.
+# mesh axes by x, y, z, and writes the axes as a subscript. Here are the activations of one decode step of the
+# 540-billion parameter model that it studies, cut over 64 devices. Nothing is allocated: a sharding is only names and
+# numbers, so a tensor of any size costs the same to reason about.
 
 # %%
 step = mtf.Sharding("B:512 L:1 E:18432", "E:xyz")
@@ -151,8 +151,8 @@ corner = {"x": 1, "y": 2, "z": 3}
 print("device", corner, "holds columns", step.slices(cube, corner)[2], "– block", cube.block(corner, ["x", "y", "z"]))
 
 # %% [markdown]
-# Check the last line by hand with the digits of block numbers: the block is
-# (1·4 + 2)·4 + 3, and its first column is that number times the columns of one device.
+# Check the last line by hand with the digits of block numbers: the block is (1·4 + 2)·4 + 3, and its first column is
+# that number times the columns of one device.
 #
 # ## 6 · What is refused
 #
@@ -166,8 +166,8 @@ except mtf.LayoutError as refusal:
     print(refusal)
 
 # %% [markdown]
-# Two repairs are offered: another size, or leaving the dimension whole. Take the larger neighbour. (A third way, padding
-# on request, waits until we have tensors to pad.)
+# Two repairs are offered: another size, or leaving the dimension whole. Take the larger neighbour. (A third way,
+# padding on request, waits until we have tensors to pad.)
 
 # %%
 repaired = mtf.Sharding("batch:12 hidden:6", "batch:rows")
@@ -177,8 +177,8 @@ print("batch:12 gives each device", repaired.local_shape(mesh))
 # ## 7 · The same on live devices
 #
 # So far nothing was stored anywhere: slices follow from names and sizes alone. Now put the table onto eight of the
-# simulated devices. JAX calls the same placement a `PartitionSpec`; ours converts to it. Then compare, device by device,
-# what JAX stored with what our sharding says.
+# simulated devices. JAX calls the same placement a `PartitionSpec`; ours converts to it. Then compare, device by
+# device, what JAX stored with what our sharding says.
 
 # %%
 import jax
@@ -192,8 +192,9 @@ print(both.partition_spec(), "– all 8 devices hold exactly what our sharding s
 treescope.render_array_sharding(placed)
 
 # %% [markdown]
-# The picture above is drawn by [treescope](https://treescope.readthedocs.io) from the live array. Below is Meshwork's own
-# view of the same sharding. It needs no array and no devices, so it also shows tensors far too large for this computer.
+# The picture above is drawn by [treescope](https://treescope.readthedocs.io) from the live array. Below is Meshwork's
+# own view of the same sharding. It needs no array and no devices, so it also shows tensors far too large for this
+# computer.
 #
 # **Try, and watch the slices:**
 #
@@ -208,8 +209,8 @@ slices(dims="batch:16 hidden:8", mesh="rows:4 cols:2", layout="batch:rows hidden
 # %% [markdown]
 # ## 8 · Exercises
 #
-# Each check tries your answer on random sizes and meshes. If you are stuck, press *Hint*; there are three steps, and the
-# last one is the solution.
+# Each check tries your answer on random sizes and meshes. If you are stuck, press *Hint*; there are three steps, and
+# the last one is the solution.
 #
 # **Exercise 1 (fill a line).** Write the placement that cuts `batch` over `rows` and `hidden` over `cols`.
 
@@ -224,9 +225,9 @@ placement = "batch:rows hidden:cols"
 check("01 place", placement)
 
 # %% [markdown]
-# **Exercise 2 (write a function).** `batch` has `n_rows` rows and lies on several axes, outermost first. `sizes` are the
-# axes' sizes and `position` is where one device stands on them, in the same order. Return the first row that it holds,
-# and the row after its last: for 16 rows, sizes (4, 2) and position (1, 0) that is (4, 6).
+# **Exercise 2 (write a function).** `batch` has `n_rows` rows and lies on several axes, outermost first. `sizes` are
+# the axes' sizes and `position` is where one device stands on them, in the same order. Return the first row that it
+# holds, and the row after its last: for 16 rows, sizes (4, 2) and position (1, 0) that is (4, 6).
 
 # %% tags=["stub"]
 def row_range(n_rows, sizes, position):
@@ -305,6 +306,6 @@ check("01 place_within", place_within)
 # > * Several axes on one dimension are ordered, the outermost first, and the order is part of the sharding.
 # > * What does not divide is refused before anything runs, with the sizes that would work.
 #
-# **Next:** [lesson 02](02_layouts.ipynb) gives *all* tensors one common layout and finds the traffic that follows from it.
-# The words are collected in the [glossary](GLOSSARY.md). In the library, read `mtfcore/sharding.py`, or run
-# `import inspect; print(inspect.getsource(mtf.Sharding.slices))`: it is your `row_range`, for every dimension at once.
+# **Next:** [lesson 02](02_layouts.ipynb) gives *all* tensors one common layout and finds the traffic that follows from
+# it. The words are collected in the [glossary](GLOSSARY.md). In the library, read `mtfcore/sharding.py`, or run `import
+# inspect; print(inspect.getsource(mtf.Sharding.slices))`: it is your `row_range`, for every dimension at once.

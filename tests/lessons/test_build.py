@@ -89,8 +89,9 @@ def test_the_skeleton_of_a_lesson(source):
         assert heading in text
     assert 3 <= len(goals) <= 5 and 3 <= len(exercises) <= 6
     assert "> **Takeaways**" in text and "**Next:**" in text
+    assert all("(exercise" in goal for goal in goals)
     for number in range(1, len(exercises) + 1):
-        assert f"**Exercise {number} " in text and f"exercise {number}" in " ".join([*goals, text])
+        assert f"**Exercise {number} " in text and f"exercise {number})" in " ".join(goals)
 
 
 @lessons

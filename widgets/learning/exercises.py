@@ -13,6 +13,7 @@ Read next: `checking.py`, which runs an exercise and shows its report.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -112,6 +113,7 @@ def asked(answer: Any) -> Any:
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             result = function(*args, **kwargs)
