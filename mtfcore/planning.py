@@ -91,7 +91,7 @@ class Planner:
 
     def output(self, name: str, number: int, carry: Sharding | None) -> Port:
         s = carry or self.placed[number]
-        value = self.need(number, s, "the next turn takes it so")
+        value = self.need(number, s, "the next turn takes it as")
         return Port(name, value, s, self.dtypes[value])
 
     def sub_program(self, body: Graph, places: Sequence[Sharding], carry: Sharding) -> Program:
@@ -141,7 +141,7 @@ class Planner:
         self.forms[number] = {made: value}
         self.placed[number] = made
         if want is not None and want != made:
-            value = self.need(number, want, "the result is wanted so")
+            value = self.need(number, want, "the result is wanted as")
             self.placed[number] = want
         return value
 

@@ -97,7 +97,7 @@ def logsumexp(t: Tensor, dims: str | Sequence[str] | None = None, out: str | Non
     finite = where(less(absolute(largest), float("inf")), largest, 0.0)  # an all -inf row stays -inf, not nan
     shifted = exp(subtract(t, finite))
     total = apply("einsum", [shifted], kept, t.dtype, None, at=None, search=False)
-    return add(log(settle(total)), finite, out=out)
+    return add(log(total), finite, out=out)
 
 
 def softmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
@@ -105,7 +105,7 @@ def softmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
     t = settle(_float(t, "softmax"))
     t.dim(dim)
     shifted = exp(subtract(t, max(t, dim)))
-    return divide(shifted, settle(sum(shifted, dim)), out=out)
+    return divide(shifted, sum(shifted, dim), out=out)
 
 
 def _float(t: Tensor, about: str) -> Tensor:

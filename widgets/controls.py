@@ -82,7 +82,8 @@ class TextBox(Control):
     def clamp(self, value: Any) -> tuple[str, str]:
         """Cut at `longest`, so that a pasted file does not become a setting."""
         text = str(value)
-        return (text, "") if len(text) <= self.longest else (text[: self.longest], f"{self.name} was cut at {self.longest}")
+        note = "" if len(text) <= self.longest else f"{self.label or self.name} was cut at {self.longest} characters"
+        return text[: self.longest], note
 
 
 @dataclass(frozen=True)

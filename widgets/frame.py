@@ -120,32 +120,35 @@ class Frame(Running, ipywidgets.VBox):
     # From hand to picture ---------------------------------------------------------------------------------------
 
     def _edited(self, values: Mapping[str, Any], released: bool) -> None:
-        with self._told():
-            state, notes, buttons = dict(self.state), [], []
+        with self.told():
+            state, buttons, self._notes = dict(self.state), [], []
             for name, value in values.items():
                 control = find(self._controls, name)
                 if isinstance(control, Button):
                     buttons.append(name)
                 elif control is not None:
                     value, note = control.clamp(value)
+                    self.note(note)
                     state = self.edit(state, name, value)
-                    notes += [note] if note else []
-            self._go(state, notes, released)
+            self._go(state, released)
             for name in buttons:
                 self.press_run(name) or self.pressed(name)
 
     def _asked(self, change: Any) -> None:
-        with self._told():
+        with self.told():
             if "offer" in change.new:
-                self._go({**self.state, **self._line[2][change.new["offer"]].settings}, [], True)
+                self._go({**self.state, **self._line[2][change.new["offer"]].settings}, True)
             elif "state" in change.new:
-                self._go(read_state(change.new["state"], self.start), [], True)
+                self._go(read_state(change.new["state"], self.start), True)
             elif "svg" in change.new:
                 self.bottom.svg = {"name": f"{self.call or 'picture'}.svg", "text": self.svg(), **change.new}
 
-    def _go(self, state: State, notes: list[str], released: bool) -> None:
+    def note(self, text: str) -> None:
+        """Say this above the next sentence; for `edit`, when it had to change more than was asked."""
+        self._notes += [text] if text else []
+
+    def _go(self, state: State, released: bool) -> None:
         """One change of state, one event, one redraw."""
-        self._notes = notes
         if state == self.state:
             self._redraw()
         self.state = state
@@ -165,7 +168,7 @@ class Frame(Running, ipywidgets.VBox):
     def _redraw(self, change: Any = None) -> None:
         self.code = call_text(self.call, self.state)
         self._said, self._notes = self._notes, []
-        with self._told():
+        with self.told():
             self._show_controls()
             self._shown = self.draw(**self.state)
             self.value = self._shown.facts
@@ -189,7 +192,7 @@ class Frame(Running, ipywidgets.VBox):
     # The sentence -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def told(self) -> Iterator[None]:
         """Whatever is raised inside lands in the sentence; nothing is swallowed."""
         try:
             yield

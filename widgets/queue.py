@@ -137,11 +137,14 @@ class RunQueue:
             raise error
 
     def _submit(self, kind: str, job: Job, settings: Settings) -> None:
+        request = (job, dict(settings))
         with self._state:
-            self._waiting[kind] = (job, dict(settings))
-            if not self._running:
-                self._running = kind
-                threading.Thread(target=self._work, name="meshwork-run", daemon=True).start()
+            if self._running:
+                self._waiting[kind] = request
+                return
+            self._running = kind
+            self._stop.clear()
+        threading.Thread(target=self._work, args=(request,), name="meshwork-run", daemon=True).start()
 
     def _next(self) -> tuple[Job, Settings] | None:
         """Take what waits, a run before a recomputation; None ends the worker."""
@@ -153,8 +156,8 @@ class RunQueue:
                 return None
             return self._waiting.pop(self._running)
 
-    def _work(self) -> None:
-        while (request := self._next()) is not None:
+    def _work(self, request: tuple[Job, Settings] | None) -> None:
+        while request is not None:
             job, settings = request
             begun = time.perf_counter()
             try:
@@ -164,6 +167,7 @@ class RunQueue:
             except Exception as error:  # a thread has nobody to raise to: it is told, kept, and raised by join
                 self.error = error
                 self._on_error(error)
+            request = self._next()
 
     def _steps(self, job: Job, settings: Settings) -> tuple[Any, bool]:
         with self._launch:

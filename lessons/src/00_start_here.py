@@ -91,6 +91,11 @@ for device in (0, 1, 6):
 # Devices 0 and 1 hold the same slice, since they stand in the same row and no rule cuts `io`. Lesson 01 is about
 # slices.
 #
+# Why cut a tensor at all? In plain data-parallel training every device holds all weights of the model and a part of the
+# batch. That stops working when the weights no longer fit into one device's memory, or when the batch becomes too small
+# to share. Mesh-TensorFlow's answer is to let *any* dimension be cut along *any* mesh axis, and to write that down in
+# one line instead of rewriting the model. The line is the layout.
+#
 # ## 4 · A function of named tensors
 #
 # A **named function** says the dimensions of its arguments, as texts. Inside, `mtf.einsum` multiplies two tensors and
@@ -144,7 +149,7 @@ plan = mtf.plan(two_layers, mesh, layout, sizes=SIZES, strict=True)
 answers = {
     "single": two_layers(x, w, v),
     "explicit": mtf.simulate(plan)(x, w, v),
-    "compiler": mtf.simulate(plan, way="compiler")(x, w, v),
+    "compiler": mtf.partitioned(plan)(x, w, v),
 }
 for way, y in answers.items():
     y = np.asarray(y)
@@ -175,6 +180,10 @@ repaired = mtf.plan(two_layers, "rows:32 cols:2", layout, sizes="batch:64 io:6 h
 print(mtf.simulate(repaired), "runs on", repaired.mesh.size, "devices")
 
 # %% [markdown]
+# **Why:** one device cannot stand at two positions of a mesh, so running asks for as many devices as the mesh has. If
+# the mesh is smaller than what is there, the rest stays idle and Meshwork says so. On a real machine the same rule
+# holds for the chips in it: lessons run there unchanged.
+#
 # ## 7 · Where numbers come from
 #
 # Every number in this course carries one of five words: **modelled** (from a formula or a plan), **counted** (in the

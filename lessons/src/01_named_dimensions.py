@@ -114,8 +114,8 @@ predict.show("01 bytes", both.bytes_per_device(mesh, "f32"))
 # as in the second paper: `E:xy` means `E:(x y)`.
 
 # %%
-predict("01 order", "batch:16 on the mesh x:4 y:2. Which rows does the device at x=1, y=0 hold when batch lies on (y x), "
-        "y outermost?", choices=["2–3", "4–5", "8–9", "10–11"])  # fmt: skip
+predict("01 order", "batch:16 on the mesh x:4 y:2. Which rows does the device at x=1, y=0 hold "
+        "when batch lies on (y x), y outermost?", choices=["2–3", "4–5", "8–9", "10–11"])  # fmt: skip
 
 # %% tags=["solution"]
 predict.record("01 order", "2–3")

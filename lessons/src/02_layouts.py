@@ -61,8 +61,8 @@ for name, dims in TENSORS.items():
 # * the two operands use the axis for different dimensions: a **conflict**. Something must move before the product.
 
 # %%
-predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden]. Which rule makes partial sums?",
-        choices=["batch:rows", "hidden:cols", "io:rows"])  # fmt: skip
+predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden] on four devices in a line. Which rule makes partial sums?",
+        choices=["batch:rows", "hidden:rows", "io:rows"])  # fmt: skip
 
 # %% tags=["solution"]
 predict.record("02 cases", "io:rows")
@@ -73,9 +73,10 @@ def product(x: "batch io", w: "io hidden"):
     return mtf.einsum(x, w, out="batch hidden")
 
 
+line = mtf.Mesh("rows:4")
 needs = {}
-for rule in ("batch:rows", "hidden:cols", "io:rows"):
-    plan = mtf.plan(product, mesh, mtf.Layout(rule), sizes="batch:64 io:32 hidden:128", strict=True)
+for rule in ("batch:rows", "hidden:rows", "io:rows"):
+    plan = mtf.plan(product, line, rule, sizes="batch:64 io:32 hidden:128", strict=True)
     needs[rule] = [step.label() for step in plan.collectives()]
     print(f"{rule:12} needs {needs[rule] or 'nothing'}")
 predict.show("02 cases", next(rule for rule in needs if needs[rule]))
@@ -86,7 +87,7 @@ predict.show("02 cases", next(rule for rule in needs if needs[rule]))
 # one and values that tell the devices apart.
 
 # %%
-plan = mtf.plan(product, mtf.Mesh("rows:4"), mtf.Layout("io:rows"), sizes="batch:1 io:4 hidden:2", strict=True)
+plan = mtf.plan(product, line, "io:rows", sizes="batch:1 io:4 hidden:2", strict=True)
 run = mtf.simulate(plan)
 total = run(x=np.array([[1, 10, 100, 1000]], np.float32), w=np.array([[1, 5], [2, 6], [3, 7], [4, 8]], np.float32))
 for number, step in enumerate(plan.steps):
@@ -119,14 +120,19 @@ def product_to(out):
 
 sent = {}
 for out in ("batch hidden", "batch hidden:rows", "batch hidden partialsum:rows"):
-    plan = mtf.plan(product_to(out), mesh, "io:rows", sizes="batch:16 io:32 hidden:128", strict=True)
+    plan = mtf.plan(product_to(out), line, "io:rows", sizes="batch:16 io:32 hidden:128", strict=True)
     sent[out] = plan.link_bytes().total
-    print(f"{out:30} {[s.label() for s in plan.collectives()]!s:38} {sent[out]:7,} bytes sent by a device (modelled)")
+    print(f"{out:30} {[s.label() for s in plan.collectives()]!s:37} {sent[out]:7,} bytes sent by a device (modelled)")
 predict.show("02 scatter", sent["batch hidden:rows"])
 
 # %% [markdown]
 # **Why:** an all-reduce is a reduce-scatter followed by an all-gather of the summed blocks. If the next operation is
 # content with blocks, the second half need not happen. The second paper's layouts are built on this.
+#
+# Why is half the right number? In a ring of *g* devices, each passes on *g* − 1 blocks while the sum is formed, and in
+# an all-reduce another *g* − 1 blocks while the finished sum goes round. A block is 1/*g* of what a device holds. So
+# with `n_bytes` held before, a reduce-scatter sends n_bytes·(g − 1)/g and an all-reduce twice that. An all-gather
+# starts from one block each and sends n_bytes·(g − 1). A group of one sends nothing.
 #
 # ## 4 · Two layers, run on simulated devices
 #

@@ -105,23 +105,25 @@ def _flops(planner: Planner, op: Op, needs: tuple[Sharding, ...]) -> int:
 
 
 def _reason(planner: Planner, op: Op, operand: int) -> str:
-    return f"{op.params.get('fn', op.kind)} needs {planner.graph.label(operand)} so"
+    return f"{op.params.get('fn', op.kind)} takes {planner.graph.label(operand)} as"
 
 
 def _why(planner: Planner, op: Op, needs: tuple[Sharding, ...], result: Sharding) -> str:
-    """What the local step does on each mesh axis, in words."""
-    said = []
-    for axis in planner.sizes:
-        gone = [name for s in needs for name, on in s.on.items() if axis in on and name not in op.names]
-        kept = [name for name, on in result.on.items() if axis in on]
-        if gone and op.kind in ("einsum", "gather"):
-            said.append(f"{gone[0]} is contracted and split over {axis}: partial sums")
-        elif kept:
-            said.append(f"{kept[0]} is split over {axis}")
-        elif axis in result.partial:
-            said.append(f"still a partial sum over {axis}")
-        else:
-            said.append(f"the same on all {planner.sizes[axis]} along {axis}")
+    """What the local step does along each mesh axis, in words."""
+    said, seen = [], set()
+    for name, on in dict(item for s in needs for item in s.on.items()).items():
+        if on and name not in op.names:
+            effect = f"each device has the {op.params['fn']} of its part" if op.kind == "reduce" else "partial sums"
+            said.append(f"{name} is contracted and split over {format_axes(on)}: {effect}")
+            seen |= {*on}
+    for name, on in result.on.items():
+        if on:
+            said.append(f"{name} is split over {format_axes(on)}")
+            seen |= {*on}
+    if waiting := tuple(axis for axis in result.partial if axis not in seen):
+        said.append(f"still a partial sum over {format_axes(waiting)}")
+    if idle := tuple(axis for axis in planner.sizes if axis not in seen and axis not in result.partial):
+        said.append(f"the same work on all {planner.mesh.group_size(idle)} devices along {format_axes(idle)}")
     return "; ".join(said)
 
 
@@ -131,7 +133,7 @@ def plan_reshape(planner: Planner, number: int, op: Op) -> int:
     want = planner.resolve(op)
     size = planner.item_bytes(op)[-1]
     start, result = choose_reshape(planner.placed[operand], op.params["cut"], want, planner.items, size)
-    value = planner.need(operand, start, f"reshape can carry {planner.graph.label(operand)} only so")
+    value = planner.need(operand, start, f"reshape can carry {planner.graph.label(operand)} as")
     value = planner.emit("reshape", [value], result, op.dtype, tensor=number, why="each device reshapes what it holds")
     return planner.finish(number, value, want)
 
@@ -139,7 +141,7 @@ def plan_reshape(planner: Planner, number: int, op: Op) -> int:
 def plan_reshard(planner: Planner, number: int, op: Op) -> int:
     """Only a move."""
     (operand,) = op.inputs
-    value = planner.need(operand, planner.resolve(op), "reshard asks for it")
+    value = planner.need(operand, planner.resolve(op), "reshard asks for")
     return planner.finish(number, value, None)
 
 
@@ -150,7 +152,7 @@ def plan_settle(planner: Planner, number: int, op: Op) -> int:
     if not s.partial:
         return planner.finish(number, planner.need(operand, s, ""), None)
     answer = choose(Question((s,), op.dims, "none"), planner.items, planner.item_bytes(op))
-    value = planner.need(operand, answer.needs[0], "what follows is not linear: partial sums are reduced first")
+    value = planner.need(operand, answer.needs[0], "what follows is not linear: partial sums are reduced first, to")
     return planner.finish(number, value, None)
 
 
@@ -167,12 +169,12 @@ def plan_repeat(planner: Planner, number: int, op: Op) -> int:
     first, stacked = op.inputs[0], op.inputs[1 : 1 + op.params["n_stacked"]]
     captured = op.inputs[1 + op.params["n_stacked"] :]
     carry = planner.settled(first)
-    values = [planner.need(first, carry, "the loop carries whole values, not partial sums")]
+    values = [planner.need(first, carry, "the loop carries its value as")]
     places = [carry]
     for i in stacked:
         s = planner.placed[i]
         loose = Sharding.of(s.dims, ((), *s.axes[1:]), s.partial)
-        values.append(planner.need(i, loose, "each turn takes one whole entry of the stack"))
+        values.append(planner.need(i, loose, "each turn takes one whole entry of the stack, so it lies as"))
         places.append(Sharding.of(s.dims[1:], s.axes[1:], s.partial))
     for i in captured:
         values.append(planner.need(i, planner.placed[i], ""))
@@ -194,7 +196,7 @@ def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding,
     for move in path.moves:
         there = Sharding.of(start.dims, *move.state)
         params = {"dims": tuple(start.names[d] for d in move.dims), "places": move.dims}
-        value = planner.collective(move.kind, value, there, move.axes, params, why, tensor)
+        value = planner.collective(move.kind, value, there, move.axes, params, f"{why} {goal.text() or '()'}", tensor)
         here = there
     assert here == goal, f"the path from {start!r} ends at {here!r}, not {goal!r}"
     return value

@@ -9,6 +9,7 @@ import sys
 import tomllib
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = pathlib.Path(__file__).parents[2]
 PIN = re.compile(r"[A-Za-z0-9_.-]+==[0-9][0-9a-z.]*( ; python_version [<>=]+ '3\.\d+')?")
@@ -77,3 +78,15 @@ def test_data_files_travel_with_the_packages():
     carried = {pattern.removeprefix("*") for pattern in table["*"]}
     here = {path.suffix for folder in ("mtfcore", "widgets") for path in (ROOT / folder).rglob("*") if path.is_file()}
     assert here - {".py", ".pyc"} <= carried
+
+
+def test_every_locked_version_takes_the_oldest_python():
+    """Some releases need a later 3.11 than an older Debian or Ubuntu has; pip would then find nothing to install."""
+    needs = {name: importlib.metadata.metadata(name)["Requires-Python"] or "" for name in locked() if is_installed(name)}
+    assert len(needs) > 100
+    assert {name: said for name, said in needs.items() if "3.11.0" not in SpecifierSet(said)} == {}
+
+
+def is_installed(name: str) -> bool:
+    """Some of the locked packages are for one Python only."""
+    return any(importlib.metadata.distributions(name=name))
