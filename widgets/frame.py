@@ -204,7 +204,7 @@ class Frame(Running, ipywidgets.VBox):
     def tell(self, fault: BaseException) -> None:
         """Put a fault into the sentence: the library's in its own words, ours with its full text in the details."""
         if isinstance(fault, (LayoutError, DeviceError)):
-            self._line = ("refused", str(fault), getattr(fault, "offers", ()), "")
+            self._line = ("refused", str(fault), getattr(fault, "offers", ()), getattr(fault, "full", ""))
             return self._say()
         self.fault = fault
         short = f"This went wrong inside: {type(fault).__name__}: {str(fault)[:200]} (full text in the details)"

@@ -29,8 +29,8 @@ def quantity(value: float, unit: str = "") -> str:
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
     steps, unit = (_BINARY, "B") if unit == "iB" else (_SMALL, unit) if unit == "s" else (_DECIMAL, unit)
-    # rounded first, so that 999.9 becomes 1 of the next prefix and not 1000 of this one
-    size = abs(float(f"{value:.3g}"))
+    # rounded first, so that 999.9 becomes 1 of the next decimal prefix and not 1000 of this one
+    size = abs(value if steps is _BINARY else float(f"{value:.3g}"))
     scale, prefix = next(((s, p) for s, p in steps if size >= s), steps[-1])
     return f"{digits(value / scale)} {prefix}{unit}".strip()
 

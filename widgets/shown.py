@@ -35,8 +35,8 @@ class Offer:
 
 
 class Refused(LayoutError):
-    """Settings that cannot be, with ways out."""
+    """Settings that cannot be, with ways out; `full` is a longer text for the details."""
 
-    def __init__(self, message: str, offers: Sequence[Offer] = ()) -> None:
+    def __init__(self, message: str, offers: Sequence[Offer] = (), full: str = "") -> None:
         super().__init__(message)
-        self.offers = tuple(offers)
+        self.offers, self.full = tuple(offers), full

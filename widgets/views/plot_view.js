@@ -1,0 +1,64 @@
+// One Plotly for the whole page, asked for by the first chart; then Plotly.react with each new figure.
+const KEY = "__meshwork_plotly__";
+
+async function load(packed) {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const source = await new Response(stream).text();
+  // as a module of its own: the bundle must neither find a `define` of the page nor leave a global behind
+  const wrapped = `const module = { exports: {} }, exports = module.exports, define = undefined;\n${source}\nexport default module.exports;`;
+  const address = URL.createObjectURL(new Blob([wrapped], { type: "text/javascript" }));
+  try { return (await import(/* webpackIgnore: true */ address)).default; }
+  finally { URL.revokeObjectURL(address); }
+}
+function plotly(model) {
+  if (!globalThis[KEY]) {
+    globalThis[KEY] = new Promise((resolve, reject) => {
+      const answer = (content, buffers) => {
+        if (!content.plotly) return;
+        model.off("msg:custom", answer);
+        load(buffers[0]).then(resolve, reject);
+      };
+      model.on("msg:custom", answer);
+      model.send({ want: "plotly" });
+    });
+    globalThis[KEY].catch(() => { globalThis[KEY] = undefined; });
+  }
+  return globalThis[KEY];
+}
+const shade = host => getComputedStyle(host).getPropertyValue("--jp-ui-font-color1").trim() || "#333";
+
+function render({ model, el }) {
+  const host = document.createElement("div");
+  host.className = "mw mw-live mw-plot";
+  host.setAttribute("role", "img");
+  host.style.cssText = "width:100%;min-width:0;overflow:hidden";
+  el.append(host);
+  let Plotly, drawing = Promise.resolve(), again = false, gone = false;
+
+  async function paint() {
+    const figure = model.get("figure");
+    if (!figure.data) return;
+    Plotly ??= await plotly(model);
+    if (gone) return;
+    const layout = { ...figure.layout, autosize: true, height: model.get("height") };
+    layout.font = { ...layout.font, color: shade(host) };
+    await Plotly.react(host, structuredClone(figure.data), structuredClone(layout), { displaylogo: false, responsive: false });
+    host.dataset.drawn = Number(host.dataset.drawn || 0) + 1;
+  }
+  function draw() {             // while one figure is drawn, only the newest waits
+    host.style.height = `${model.get("height")}px`;
+    host.setAttribute("aria-label", model.get("label"));
+    if (again) return;
+    again = true;
+    drawing = drawing.then(() => { again = false; return paint(); })
+      .catch(error => { host.textContent = `This chart could not be drawn: ${error.message}`; });
+  }
+  const resized = new ResizeObserver(() => { if (Plotly && host.clientWidth) Plotly.Plots.resize(host); });
+  resized.observe(host);
+  const themed = new MutationObserver(draw);
+  themed.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light"] });
+  for (const name of ["figure", "height", "label"]) model.on(`change:${name}`, draw);
+  draw();
+  return () => { gone = true; resized.disconnect(); themed.disconnect(); if (Plotly) Plotly.purge(host); };
+}
+export default { render };

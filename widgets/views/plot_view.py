@@ -1,0 +1,56 @@
+"""A plotly chart that moves with a slider: the bundle once a page, then only figure JSON.
+
+    view = PlotView()
+    view.show({"data": [{"type": "scatter", "x": [1, 2], "y": [3, 4]}], "layout": {"title": {"text": "bytes"}}})
+
+`show` takes a dictionary or a `go.Figure`. The first view of a page asks the kernel for plotly's own bundle, which it
+gets compressed over the widget's channel (no address is fetched, nothing is saved in the notebook); all charts of the
+page share it. Text colour follows the theme, which static charts cannot do. Next file to read: `../static`.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import importlib.resources
+import pathlib
+from typing import Any
+
+import anywidget
+import traitlets as t
+
+from widgets.theme import plotly_template
+
+HERE = pathlib.Path(__file__).parent
+
+
+@functools.cache
+def bundle() -> bytes:
+    """Plotly's JavaScript from the installed package, gzipped; plotly's Python is not imported for it."""
+    source = importlib.resources.files("plotly.package_data") / "plotly.min.js"
+    return gzip.compress(source.read_bytes(), compresslevel=6)
+
+
+class PlotView(anywidget.AnyWidget):
+    """`figure` goes to the page; `height` in pixels stays fixed."""
+
+    _esm = HERE / "plot_view.js"
+    figure = t.Dict({}).tag(sync=True)
+    height = t.Int(320).tag(sync=True)
+    label = t.Unicode("chart").tag(sync=True)
+
+    def __init__(self, figure: Any = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.on_msg(self._answer)
+        if figure is not None:
+            self.show(figure)
+
+    def show(self, figure: Any) -> None:
+        """Draw this figure; one message."""
+        plain = figure if isinstance(figure, dict) else figure.to_plotly_json()
+        layout = {"template": plotly_template(), **plain.get("layout", {})}
+        self.figure = {"data": list(plain.get("data", ())), "layout": layout}
+
+    def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
+        if content.get("want") == "plotly":
+            self.send({"plotly": True}, [bundle()])

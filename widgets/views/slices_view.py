@@ -1,0 +1,62 @@
+"""The mesh and its tensors' slices, live: point at a device (or walk with the arrow keys) and see what it holds.
+
+    view = SlicesView()
+    view.show(mesh_facts(mesh), [facts(sharding, mesh, "bf16", "x")])
+    view.device = 3                      # also set by a click; -1 is none
+    view.values = {"device": 3, "tensors": [{"name": "x", "text": "f32[16, 512]", "rows": [["0.1", "0.2"]]}]}
+
+The drawing is made in Python (`figures/slices_svg`) and only shown and marked here, so the still picture in the file
+is the same drawing. Ranges are read from the facts. Next file to read: `plot_view`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+from collections.abc import Sequence
+
+import anywidget
+import traitlets as t
+
+from widgets.figures.slices import Facts, mesh_facts
+from widgets.figures.slices_svg import one_svg, panel
+
+HERE = pathlib.Path(__file__).parent
+_numbers = itertools.count()
+
+
+class SlicesView(anywidget.AnyWidget):
+    """`drawing` goes to the page in one message; `device` goes both ways."""
+
+    _esm = HERE / "slices_view.js"
+    _css = HERE / "slices_view.css"
+    drawing = t.Dict({"panels": [], "number": 0}).tag(sync=True)
+    device = t.Int(-1).tag(sync=True)
+    values = t.Dict({}).tag(sync=True)
+
+    def show(self, mesh: Facts, tensors: Sequence[Facts]) -> None:
+        """Draw a mesh and tensors on it."""
+        if self.device >= len(mesh["holds"]):
+            self.device = -1
+        self.drawing = {"panels": drawn(mesh, tensors), "number": next(_numbers)}
+
+
+def drawn(mesh: Facts, tensors: Sequence[Facts]) -> list[dict]:
+    """The panels: mesh first; each with its SVG, its grid, and what the page needs of the facts."""
+    uid = f"mw{next(_numbers)}"
+    panels = [{**panel(mesh, f"{uid}m", is_mesh=True), "facts": mesh}]
+    return panels + [{**panel(tensor, f"{uid}t{n}"), "facts": tensor} for n, tensor in enumerate(tensors)]
+
+
+def still_panels(mesh: Facts, tensors: Sequence[Facts]) -> str:
+    """The same drawing as plain HTML."""
+    slots = "".join(f'<div class="mw-slot">{each["svg"]}</div>' for each in drawn(mesh, tensors))
+    return f'<div class="mw-panels">{slots}</div>'
+
+
+def saved_svg(mesh: Facts, tensors: Sequence[Facts]) -> str:
+    """The same drawing as one SVG file."""
+    return one_svg([each["svg"] for each in drawn(mesh, tensors)])
+
+
+__all__ = ["SlicesView", "drawn", "mesh_facts", "saved_svg", "still_panels"]
