@@ -25,7 +25,13 @@ RESERVED = frozenset({"jax", "jnp", "lax", "np", "mesh", "P", "AxisType", "Named
 class Names:
     """The names of one program's values, `names[value]`, and of the values inside its loops, `names.inside(step)`."""
 
-    def __init__(self, program: Program, given: Mapping[int, str] | None = None, taken: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        given: Mapping[int, str] | None = None,
+        taken: set[str] | None = None,
+        is_body: bool = False,
+    ) -> None:
         self.program = program
         self.taken = taken if taken is not None else {*RESERVED, program.name}
         self.last_read = _last_reads(program)
@@ -35,7 +41,7 @@ class Names:
         for port in program.inputs:
             if port.value not in self.known:
                 self.known[port.value] = self.free(port.name)
-        self.returned = {port.value: port.name for port in reversed(program.outputs)}
+        self.returned = {} if is_body else {port.value: port.name for port in reversed(program.outputs)}
         for number, step in enumerate(program.steps):
             self.known[step.output] = self._name(number, step)
 
@@ -48,12 +54,12 @@ class Names:
             ports, n_stacked = step.body.inputs, step.params["n_stacked"]
             captured = zip(ports[1 + n_stacked :], step.inputs[1 + n_stacked :], strict=True)
             given = {port.value: self[value] for port, value in captured}
-            self.bodies[step.output] = Names(step.body, given, self.taken)
+            self.bodies[step.output] = Names(step.body, given, self.taken, is_body=True)
         return self.bodies[step.output]
 
-    def free(self, wanted: str) -> str:
-        """A name nobody has: the wanted one, or the same with a number behind it."""
-        good = wanted if wanted.isidentifier() and not keyword.iskeyword(wanted) else "t"
+    def free(self, wanted: str, otherwise: str = "t") -> str:
+        """A name nobody has: the wanted one (if Python allows it), or the same with a number behind it."""
+        good = wanted if wanted.isidentifier() and not keyword.iskeyword(wanted) else otherwise
         number, name = 2, good
         while name in self.taken:
             number, name = number + 1, f"{good}_{number}"
@@ -90,7 +96,7 @@ def _literals(program: Program) -> dict[int, str]:
             readers.setdefault(value, []).append(step)
     returned = {port.value for port in program.outputs}
     return {
-        step.output: literal(step)
+        step.output: number_text(step.params["value"], step.dtype)
         for step in program.steps
         if step.kind == "constant"
         and step.output not in returned
@@ -98,12 +104,11 @@ def _literals(program: Program) -> dict[int, str]:
     }
 
 
-def literal(step: Step) -> str:
-    """A constant as Python writes it, of the kind that its dtype is."""
-    value = step.params["value"]
-    if step.dtype == "bool":
+def number_text(value: float, dtype: str) -> str:
+    """A number as Python writes it, of the kind that its dtype is."""
+    if dtype == "bool":
         return str(bool(value))
-    if step.dtype[0] in "iu":
+    if dtype[0] in "iu":
         return str(int(value))
     text = repr(float(value))
     return text if text not in ("inf", "-inf", "nan") else text.replace("inf", "jnp.inf").replace("nan", "jnp.nan")

@@ -1,0 +1,37 @@
+"""Who sends to whom in a permute, as `jax.lax.ppermute` wants it. Pure: the executor and the source printer share it.
+
+    A:x → A:y on x:2 y:2      device (x=0, y=1) holds block 0 and wants block 1: it is sent by (x=1, y=0) or (1, 1)
+
+Next file to read: `execute`.
+"""
+
+from __future__ import annotations
+
+from mtfcore.mesh import Mesh
+from mtfcore.sharding import Axes
+from mtfcore.steps import Step
+
+
+def permute_axes(step: Step, mesh: Mesh) -> Axes:
+    """The axes of the group in mesh order: `ppermute` counts devices so, whatever order it is given."""
+    return tuple(name for name in mesh.names if name in step.axes)
+
+
+def permute_pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]]:
+    """(from, to) of every device in the group; one that holds what it wants keeps it."""
+    names = permute_axes(step, mesh)
+    group = Mesh([(name, mesh[name]) for name in names])
+    holds, wants = _blocks(step.before[0].axes, group), _blocks(step.after.axes, group)
+    kept = [device for device in range(group.size) if holds[device] == wants[device]]
+    senders: dict[tuple[int, ...], list[int]] = {}
+    for device in range(group.size):
+        if device not in kept:
+            senders.setdefault(holds[device], []).append(device)
+    moved = [(senders[wants[device]].pop(0), device) for device in range(group.size) if device not in kept]
+    return sorted([(device, device) for device in kept] + moved)
+
+
+def _blocks(axes: tuple[Axes, ...], group: Mesh) -> list[tuple[int, ...]]:
+    """Which block each device holds in every dimension, as far as the group's axes tell."""
+    inside = [tuple(axis for axis in on if axis in group) for on in axes]
+    return [tuple(group.block(device, on) for on in inside) for device in range(group.size)]

@@ -1,0 +1,215 @@
+"""The same program in plain JAX, as a person would write it by hand: nothing of this library is needed to run it.
+
+    print(mtf.plan(two_layers, mesh, layout, sizes="batch:64 io:512 hidden:2048").source())
+
+The printed text runs as it stands, gives the same values and lowers to the same collectives as the executor. Every
+line that communicates says what it does to the placement, `# B E:xyz → B E:x`; so do those that leave addends of a
+sum. This module only writes text: it does not import JAX. Next file to read: `rendering`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from mtfcore.mesh import Mesh
+from mtfcore.sharding import Sharding
+from mtfcore.source_lines import aligned, dtype_name, expression, masked, ordered, quoted, shape_text, zero
+from mtfcore.steps import MOVES, Port, Program, Step
+from mtfcore.value_names import Names
+
+WIDTH = 100
+INDENT = "    "
+_HEAD = '''\
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+# {size} devices; to try it on a CPU alone, set JAX_NUM_CPU_DEVICES={size} before Python starts
+mesh = jax.make_mesh({shape}, {names}, axis_types=({auto},) * {count})
+
+{specs}
+
+
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+def {name}({arguments}):
+    """What one device does, with its own part of every array."""
+{body}
+
+
+def place(*arrays):
+    """Put whole arrays onto the mesh: each device receives its own part, before anything runs."""
+    return [jax.device_put(array, NamedSharding(mesh, spec)) for array, spec in zip(arrays, in_specs, strict=True)]
+
+
+# {results} = {name}(*place({arguments}))
+'''
+
+
+def source(program: Program) -> str:
+    """A program as the text of a Python module with one function, named as the program's."""
+    mesh, names = program.mesh, Names(program)
+    arguments = [names[port.value] for port in program.inputs]
+    body = [*_masked_inputs(program, names), *statements(program, names), *_returned(program, names)]
+    return _HEAD.format(
+        size=mesh.size, shape=shape_text(mesh.shape.values()), names=_tuple([f'"{name}"' for name in mesh.names]),
+        auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(_specs(program, arguments)), name=program.name,
+        arguments=", ".join(arguments), body=textwrap.indent("\n".join(body), INDENT), results=_results(program),
+    )  # fmt: skip
+
+
+# ---- the body ---------------------------------------------------------------------------------------------------
+
+
+def statements(program: Program, names: Names, indent: int = 1) -> list[str]:
+    """The lines of every step, in order; constants that are written where they are used have none."""
+    lines: list[str] = []
+    for step in program.steps:
+        if step.output in names.literals:
+            continue
+        operands = [names[value] for value in step.inputs]
+        if step.kind == "repeat":
+            lines += _repeat(step, operands, names, indent)
+        elif step.kind == "gather":
+            lines += _gather(step, operands, names, program.mesh)
+        else:
+            statement = f"{names[step.output]} = {expression(step, operands, program.mesh)}"
+            lines += _commented(statement, _comment(step), WIDTH - len(INDENT) * indent)
+    return lines
+
+
+def _comment(step: Step) -> str:
+    """The placement before and after, where it is worth a word: moves, and addends left behind."""
+    fn = step.params.get("fn", "sum")
+    if step.kind in MOVES:
+        return step.arrow() + (f", the {fn} over {' '.join(step.axes)}" if fn != "sum" else "")
+    added = [axis for axis in step.after.partial if all(axis not in s.partial for s in step.before)]
+    return f"→ {step.after.text()}: addends of a sum" if added and step.kind in ("einsum", "gather") else ""
+
+
+def _commented(statement: str, comment: str, width: int) -> list[str]:
+    """A comment behind its line, or before it where the line would get too long."""
+    if comment and len(statement) + len(comment) + 4 <= width:
+        return [f"{statement}  # {comment}"]
+    lines = textwrap.wrap(statement, width, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
+    return [f"# {comment}", *lines] if comment else lines
+
+
+def _gather(step: Step, operands: list[str], names: Names, mesh: Mesh) -> list[str]:
+    """Look up rows of the part at hand; ids of rows that lie elsewhere give zeros."""
+    (ids, table), (id_name, table_name), dim = step.before, operands, step.params["dim"]
+    size, on = table.local_shape(mesh)[table.names.index(dim)], table.on[dim]
+    shared = [name for name in ids.names if name in table.names]
+    rest = [name for name in table.names if name != dim and name not in shared]
+    row, found = names.free("row"), names.free("found")
+    cast = "" if names.program.dtypes[step.inputs[0]] == "i32" else ".astype(jnp.int32)"
+    start = f" - lax.axis_index({quoted(on)}) * {size}" if on else ""
+    lengths = dict(zip(ids.names, ids.local_shape(mesh), strict=True))
+    index = [aligned(f"jnp.arange({lengths[name]})", (name,), _from(name, ids)) for name in shared]
+    index.append(f"jnp.clip({row}, 0, {size - 1})")
+    picked = f"{ordered(table_name, table.names, [*shared, dim, *rest])}[{', '.join(index)}]"
+    known = f"{found}[..., {', '.join(['None'] * len(rest))}]" if rest else found
+    result = ordered(f"jnp.where({known}, {picked}, {zero(step.dtype)})", [*ids.names, *rest], step.after.names)
+    return [
+        *_commented(f"{row} = {id_name}{cast}{start}", f"this device holds {size} of {dim}" if on else "", WIDTH),
+        f"{found} = ({row} >= 0) & ({row} < {size})",
+        *_commented(f"{names[step.output]} = {result}", _comment(step), WIDTH - len(INDENT)),
+    ]
+
+
+def _from(name: str, s: Sharding) -> tuple[str, ...]:
+    """The dimensions from this one on: an index along it broadcasts over those behind."""
+    return s.names[s.names.index(name) :]
+
+
+def _repeat(step: Step, operands: list[str], names: Names, indent: int) -> list[str]:
+    """A loop: the body as a function of what it carries and this turn's entry of every stacked array."""
+    inner, count = names.inside(step), step.params["n_stacked"]
+    carry, *parts = [inner[port.value] for port in step.body.inputs[: 1 + count]]
+    turn, entry = names.free(step.body.name, "turn"), names.free("parts")
+    stacked = _tuple(operands[1 : 1 + count]) if count else "None"
+    (result,) = [inner[port.value] for port in step.body.outputs]
+    unpacked = [f"{', '.join(parts) if count > 1 else _tuple(parts)} = {entry}"] if count else []
+    body = [*unpacked, *statements(step.body, inner, indent + 1), f"return {result}, None"]
+    return [
+        "",
+        f"def {turn}({carry}, {entry}):  # one turn of {step.times}",
+        *textwrap.indent("\n".join(body), INDENT).splitlines(),
+        "",
+        f"{names[step.output]}, _ = lax.scan({turn}, {operands[0]}, {stacked}, length={step.times})",
+    ]
+
+
+def _masked_inputs(program: Program, names: Names) -> list[str]:
+    """An input placed as a partial sum arrives whole: one device keeps it, the others start with zeros."""
+    lines = []
+    for port in program.inputs:
+        if partial := port.sharding.partial:
+            name, before = names[port.value], Sharding.of(port.sharding.dims, port.sharding.axes)
+            comment = f"{before.text() or '()'} → {port.sharding.text()}"
+            lines += _commented(f"{name} = {masked(name, partial, port.dtype)}", comment, WIDTH - len(INDENT))
+    return lines
+
+
+def _returned(program: Program, names: Names) -> list[str]:
+    """The return line; addends of a sum are stacked along one new dimension for each axis still to be summed."""
+    values, stacked = [], []
+    for port in program.outputs:
+        partial = port.sharding.partial
+        index = f"[{', '.join(['None'] * len(partial))}]" if partial else ""
+        values.append(names[port.value] + index)
+        stacked += [names[port.value]] if partial else []
+    note = f"# {', '.join(stacked)}: addends, stacked in front; their sum is the result"
+    return [*([note] if stacked else []), f"return {_packed(program, values)}"]
+
+
+# ---- around the body --------------------------------------------------------------------------------------------
+
+
+def _specs(program: Program, arguments: list[str]) -> list[str]:
+    lines = ["in_specs = ("]
+    for name, port in zip(arguments, program.inputs, strict=True):
+        lines.append(f"{INDENT}{_spec(port.sharding)},  # {name}: {_described(port, program.mesh)}")
+    outputs = [_spec(port.sharding, stacked=True) for port in program.outputs]
+    described = [f"# {port.name}: {_described(port, program.mesh)}" for port in program.outputs]
+    return [*lines, ")", *described, f"out_specs = {_packed(program, outputs)}"]
+
+
+def _described(port: Port, mesh: Mesh) -> str:
+    """`x: batch:rows io, float32[64, 512] of which a device holds [16, 512]`"""
+    s, dtype = port.sharding, dtype_name(port.dtype).removeprefix("jnp.").rstrip("_")
+    return f"{s.text() or 'one number'}, {dtype}{list(s.shape)}, {list(s.local_shape(mesh))} on each device"
+
+
+def _spec(s: Sharding, stacked: bool = False) -> str:
+    front = s.partial if stacked else ()
+    entries = [(axis,) for axis in front] + list(s.axes)
+    return f"P({', '.join(quoted(on) if on else 'None' for on in entries)})"
+
+
+def _tuple(words: list[str]) -> str:
+    return f"({', '.join(words)}{',' * (len(words) == 1)})"
+
+
+def _kind(program: Program) -> str:
+    """Whether the function returned one tensor, a tuple or a dictionary."""
+    ports = [port.name for port in program.outputs]
+    if ports == ["out"]:
+        return "one"
+    return "tuple" if ports == [f"out{number}" for number in range(len(ports))] else "dictionary"
+
+
+def _packed(program: Program, values: list[str]) -> str:
+    kind = _kind(program)
+    if kind == "one":
+        return values[0]
+    if kind == "tuple":
+        return _tuple(values)
+    pairs = zip(program.outputs, values, strict=True)
+    return "{" + ", ".join(f'"{port.name}": {value}' for port, value in pairs) + "}"
+
+
+def _results(program: Program) -> str:
+    return ", ".join(port.name for port in program.outputs) if _kind(program) != "dictionary" else "results"
