@@ -26,7 +26,7 @@ REINSTALL = "run `make lab` (or `python setup_lab.py lab`) in the project's fold
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 GIB = 2**30
 ENOUGH_MEMORY = 2 * GIB
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*==\s*([^\s;]+)\s*(;.*)?$")
+_PIN = re.compile(r"==\s*([^\s,]+)$")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,11 @@ def _packages(machine: Machine) -> Iterator[Row]:
         unknown = f"{PROJECT} is not installed, so its pins are unknown"
         yield Row("packages", unknown, "warn", f"{REINSTALL.capitalize()}.")
         return
-    pins = _pins(requirements)
+    try:
+        pins = _pins(requirements, machine.python)
+    except ImportError:
+        yield Row("packages", "packaging, which reads the pins, is missing", "fix", f"{REINSTALL.capitalize()}.")
+        return
     found = {name: machine.version(name) for name in pins}
     for name, pin in pins.items():
         if found[name] is None:
@@ -142,10 +146,13 @@ def _packages(machine: Machine) -> Iterator[Row]:
     yield Row("packages", f"{agreeing} of {len(pins)} pinned packages at their pinned version")
 
 
-def _pins(requirements: list[str]) -> dict[str, str]:
-    """`name==version` requirements that hold for everybody (extras and other platforms left out)."""
-    matches = (_PIN.match(text) for text in requirements)
-    return {match[1]: match[2] for match in matches if match and not match[3]}
+def _pins(requirements: list[str], python: tuple[int, int]) -> dict[str, str]:
+    """The `name==version` requirements that hold on this Python for everybody, so without those of extras."""
+    from packaging.requirements import Requirement
+
+    here = {"python_version": ".".join(map(str, python)), "extra": ""}
+    wanted = [r for r in map(Requirement, requirements) if r.marker is None or r.marker.evaluate(here)]
+    return {r.name: pin[1] for r in wanted if (pin := _PIN.match(str(r.specifier)))}
 
 
 def _front_end(machine: Machine) -> Iterator[Row]:

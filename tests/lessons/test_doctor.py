@@ -41,7 +41,9 @@ def machine(tmp_path):
         jupyter_data=(tmp_path / "share",), jupyter_config=(tmp_path / "etc",), device_files=tmp_path / "dev",
     )  # fmt: skip
     fake.installed = {**PINS, "ipykernel": "7.4.0"}
-    fake.pins = [f"{name}=={version}" for name, version in PINS.items()] + ["pytest==9.0.0; extra == 'test'"]
+    fake.pins = [f"{name}=={version}" for name, version in PINS.items()] + [
+        "pytest==9.0.0; extra == 'test'", "old==1.0 ; python_version < '3.12'", "numpy>=2",
+    ]  # fmt: skip
     fake.memory = (8 * GIB, 16 * GIB)
     return fake
 
@@ -73,6 +75,17 @@ def test_another_version_is_a_note(machine):
 
 def test_extras_of_developers_are_not_asked_of_students(machine):
     assert "pytest" not in repr(doctor(machine))
+
+
+def test_pins_of_another_python_are_not_asked_of_this_one(machine):
+    assert "old" not in repr(doctor(machine))
+    machine.python = (3, 11)
+    assert row(machine, "old").found == "missing"
+
+
+def test_without_the_reader_of_pins(machine, monkeypatch):
+    monkeypatch.setitem(sys.modules, "packaging.requirements", None)
+    assert row(machine, "packages").state == "fix"
 
 
 def test_without_metadata_the_pins_are_unknown(machine):
