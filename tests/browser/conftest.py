@@ -27,16 +27,17 @@ Next file to read: lab_browser.py.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import nbformat
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from lab_browser import NO_BROWSER, Watch, find_browser, launch
+from lab_browser import NO_BROWSER, Watch, driver_problem, find_browser, launch
 from lab_server import Lab, lab_server
 
 HERE = pathlib.Path(__file__).parent
@@ -50,13 +51,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
+@functools.cache
+def problem() -> str | None:
+    """Why no browser can be driven here, or None."""
+    return driver_problem() if find_browser() else NO_BROWSER
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give skips for want of a browser one place, so that the summary says it in one line, not once a test."""
+    report = yield
+    if report.skipped and HERE in item.path.parents and problem() and problem() in str(report.longrepr):
+        report.longrepr = (str(HERE), 1, f"Skipped: {problem()}")
+    return report
+
+
 @pytest.fixture(scope="session")
-def browser_path() -> str:
-    """Where the browser is; without one, skip, or fail where a browser was promised."""
-    path = find_browser()
-    if path is None:
-        (pytest.fail if os.environ.get("MESHWORK_REQUIRE_BROWSER") else pytest.skip)(NO_BROWSER)
-    return path
+def browser_path() -> str | None:
+    """Where the browser is; where none can be driven, skip, or fail if one was promised."""
+    if problem():
+        (pytest.fail if os.environ.get("MESHWORK_REQUIRE_BROWSER") else pytest.skip)(problem())
+    return find_browser()
 
 
 @pytest.fixture(scope="package")

@@ -16,10 +16,12 @@ import dataclasses
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from playwright._impl._driver import compute_driver_executable
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Route, WebSocketRoute
 
 from lab_server import Lab
@@ -85,6 +87,15 @@ def _application_folders() -> tuple[list[pathlib.Path], tuple[str, ...]]:
         variables = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
         return [pathlib.Path(os.environ[name]) for name in variables if name in os.environ], WINDOWS_PROGRAMS
     return [], ()
+
+
+def driver_problem() -> str | None:
+    """Why Playwright itself cannot start here, or None: its Node.js needs a library that bare Linux machines lack."""
+    node = os.environ.get("PLAYWRIGHT_NODEJS_PATH") or compute_driver_executable()[0]
+    started = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    if started.returncode == 0:
+        return None
+    return f"Playwright's driver does not start (Debian, Ubuntu: apt install libatomic1): {started.stderr.strip()}"
 
 
 def launch(playwright: Playwright, path: str) -> Browser:
