@@ -95,7 +95,8 @@ def driver_problem() -> str | None:
     started = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=False)
     if started.returncode == 0:
         return None
-    return f"Playwright's driver does not start (Debian, Ubuntu: apt install libatomic1): {started.stderr.strip()}"
+    said = started.stderr.strip() or f"exit status {started.returncode}"
+    return f"Playwright's driver does not start (Debian, Ubuntu: apt install libatomic1): {said}"
 
 
 def launch(playwright: Playwright, path: str) -> Browser:
