@@ -117,6 +117,10 @@ class Frame(Running, ipywidgets.VBox):
         """The picture as one SVG file; empty where there is none to save."""
         return ""
 
+    def call_code(self) -> str:
+        """The call that gives this picture, as Python text."""
+        return call_text(self.call, self.state)
+
     # From hand to picture ---------------------------------------------------------------------------------------
 
     def _edited(self, values: Mapping[str, Any], released: bool) -> None:
@@ -166,7 +170,7 @@ class Frame(Running, ipywidgets.VBox):
         return check_state(proposal["value"], self.start)
 
     def _redraw(self, change: Any = None) -> None:
-        self.code = call_text(self.call, self.state)
+        self.code = self.call_code()
         self._said, self._notes = self._notes, []
         with self.told():
             self._show_controls()

@@ -25,6 +25,7 @@ import traitlets as t
 from widgets.controls import Button, Control
 from widgets.numbers import quantity
 from widgets.queue import Progress, Result, RunQueue
+from widgets.state import State
 
 
 class Running(t.HasTraits):
@@ -48,6 +49,10 @@ class Running(t.HasTraits):
         """The widget that shows results, to be greyed when they are old."""
         return None
 
+    def run_settings(self) -> State:
+        """The settings that a run depends on; leave out those that only say where to look."""
+        return self.state
+
     def make_queue(self) -> RunQueue:
         """The queue, tied to the hooks above."""
         return RunQueue(self._progress, self._finished, self._failed, self.launch_lock)
@@ -63,7 +68,7 @@ class Running(t.HasTraits):
         """Handle Run and Stop; False for any other button."""
         if name == "stop":
             self.queue.stop()
-        elif name == "run" and self.queue.start(self.run, self.state):
+        elif name == "run" and self.queue.start(self.run, self.run_settings()):
             self._mark(True, "running")
         return name in ("run", "stop")
 
