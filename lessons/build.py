@@ -25,12 +25,11 @@ from nbformat import NotebookNode
 
 HERE = Path(__file__).parent
 SETUP = """\
-import mtfcore as mtf
-
-mtf.devices(64)  # simulated devices on this computer; must come before JAX starts
-
 import lessons.checks  # the exercises of all lessons
-from widgets import check, predict, program, slices"""
+import mtfcore as mtf
+from widgets import check, predict, program, slices
+
+mtf.devices(64)  # simulated devices on this computer; must come before JAX starts"""
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

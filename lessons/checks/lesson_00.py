@@ -18,7 +18,7 @@ from .lesson_02 import two_layers
 
 @exercise(
     "00 mesh",
-    task="Make a mesh with the axes `rows` and `cols` of the sizes given.",
+    task="Make a mesh with the axes rows and cols of the sizes given.",
     hint="mtf.Mesh takes a text such as 'rows:4 cols:2'.",
     bigger_hint="Put the sizes into the text with an f-string: f'rows:{rows} …'.",
 )
@@ -46,7 +46,8 @@ def linear(answer: Function, rng: Random) -> Iterator[Case]:
     answer = mtf.function(asked(answer.call))
     for _ in range(3):
         wanted = draw.mesh(rng, "rows cols")
-        sizes = {name: draw.size(rng, wanted) for name in ("batch", "io", "hidden")}
+        factors = rng.sample((1, 2, 3, 5), 3)  # three different sizes, so that no order of dimensions is right by chance
+        sizes = {name: wanted.size * factor for name, factor in zip(("batch", "io", "hidden"), factors)}
         numbers = np.random.default_rng(rng.randrange(2**32))
         x, w, b = (numbers.integers(-4, 5, shape).astype(np.float32) for shape in _shapes(**sizes))
         given = np.asarray(answer(x=x, w=w, b=b))

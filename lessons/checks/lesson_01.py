@@ -16,7 +16,7 @@ WEIGHT = "d_model:512 d_ff:1536"
 
 @exercise(
     "01 place",
-    task="Write where `batch` and `hidden` lie: batch over rows, hidden over cols.",
+    task="Write where batch and hidden lie: batch over rows, hidden over cols.",
     hint="A placement is a text: a dimension's name, a colon, the mesh axis that cuts it.",
     bigger_hint="Two items separated by a blank. The first is batch:rows.",
 )

@@ -36,9 +36,9 @@ def partial_axes(answer: Callable[..., set[str]], rng: Random) -> Iterator[Case]
         for _ in range(2):
             layout = dict(zip(rng.sample("bih", 2), mesh.names))
             product = einsum_of(left, right, out)
-            wanted = set(partial_result(product, mesh, layout))
-            given = answer(layout, left.split(), right.split(), out.split())
-            yield equal(f"layout {layout}, {left} , {right} → {out}", wanted, set(given), "mesh axes")
+            wanted, given = partial_result(product, mesh, layout), answer(layout, *map(str.split, (left, right, out)))
+            about = f"layout {layout}, [{left}] · [{right}] → [{out}]: mesh axes"
+            yield equal(about, sorted(wanted) or "none", sorted(given) or "none")
 
 
 def einsum_of(left: str, right: str, out: str) -> Function:

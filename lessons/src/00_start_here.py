@@ -64,6 +64,9 @@ predict.show("00 devices", mesh.size)
 # **Why:** a **mesh** is a grid with named **axes**, here `rows` and `cols`, and the sizes multiply. It gives every
 # device a name, such as *row 2, column 1*. It does not say how the devices are wired.
 #
+# Every section goes the same way: *predict*, *run*, *explain*. When your guess is wrong, stop for a moment and find out
+# what you counted differently, before you read on. That moment is where most of the learning happens.
+#
 # ## 3 · The words
 #
 # | word | meaning |
@@ -85,7 +88,7 @@ table = 10 * np.arange(8)[:, None] + np.arange(6)
 layout = mtf.Layout("batch:rows hidden:cols")
 sharding = layout.sharding("batch:8 io:6", mesh)
 for device in (0, 1, 6):
-    print("device", device, mesh.coordinates(device), "holds\n", table[sharding.slices(mesh, device)])
+    print(f"device {device} {mesh.coordinates(device)} holds\n{table[sharding.slices(mesh, device)]}")
 
 # %% [markdown]
 # Devices 0 and 1 hold the same slice, since they stand in the same row and no rule cuts `io`. Lesson 01 is about
@@ -120,7 +123,7 @@ x, w, v = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((8, 6), (
 
 # %%
 predict("00 work", "A batch of 4,096 is cut over rows, hidden over cols. One of the 4 × 2 devices does how many times "
-        "the work of one of the 1024 × 2?", unit="times")  # fmt: skip
+        "the work of one of the 1024 × 2?", unit="times")
 
 # %% tags=["solution"]
 predict.record("00 work", 256)
@@ -156,6 +159,9 @@ for way, y in answers.items():
     print(f"{way:9} first row {y[0].astype(int)}, agrees with NumPy: {np.allclose(y, np.maximum(x @ w, 0) @ v)}")
 
 # %% [markdown]
+# Three ways, one answer. They do not have to agree to the last bit in general: sums in another order round differently.
+# With the whole numbers that we chose, every order gives the same result.
+#
 # The plan that you read is the plan that ran. Here it is: five columns for each step. Arrows show where tensors lie
 # before and after.
 
@@ -199,7 +205,7 @@ print(mtf.simulate(repaired), "runs on", repaired.mesh.size, "devices")
 # size that does not divide, and read the sentence below the picture. An explorer never breaks; it says what would work.
 
 # %%
-slices(dims="batch:8 io:6", mesh="rows:4 cols:2", layout="batch:rows")
+slices(dims="batch:8 io:6", mesh="rows:4 cols:2", layout="batch:rows", tensors="table: batch io")
 
 # %% [markdown]
 # ## 9 · Exercises

@@ -34,7 +34,7 @@
 # ## 1 · Dimensions have names
 #
 # NumPy knows the axes of an array by position: axis 0, axis 1. Nothing stops you from mixing them up. In
-# Mesh-TensorFlow each dimension has a **name and a size**, written `batch:16 hidden:6`. Names are what we cut by.
+# Mesh-TensorFlow each dimension has a **name and a size**, written `batch:16 hidden:12`. Names are what we cut by.
 #
 # We fill an array so that each value tells where it stands: row 7, column 3 holds 703. When a piece of it turns up on
 # some device, you can read off where it came from.
@@ -42,8 +42,8 @@
 # %%
 import numpy as np
 
-dims = "batch:16 hidden:6"
-table = 100 * np.arange(16)[:, None] + np.arange(6)
+dims = "batch:16 hidden:12"
+table = 100 * np.arange(16)[:, None] + np.arange(12)
 print(table[:4])
 print("row 7, column 3:", table[7, 3])
 
@@ -68,8 +68,8 @@ for device in range(mesh.size):
 # *Predict first, then run.* Your answer is kept beside this notebook and shown next to the result.
 
 # %%
-predict("01 rows", "batch:16 hidden:6 lies as batch:rows on the mesh rows:4 cols:2. "
-        "How many of the 16 rows does each device hold?", unit="rows")  # fmt: skip
+predict("01 rows", "batch:16 hidden:12 lies as batch:rows on the mesh rows:4 cols:2. "
+        "How many of the 16 rows does each device hold?", unit="rows")
 
 # %% tags=["solution"]
 predict.record("01 rows", 4)
@@ -90,17 +90,17 @@ predict.show("01 rows", s.local_shape(mesh)[0])
 
 # %%
 predict("01 bytes", "The same tensor as batch:rows hidden:cols, in float32 (4 bytes an element). "
-        "How many bytes does each device hold?", unit="bytes")  # fmt: skip
+        "How many bytes does each device hold?", unit="bytes")
 
 # %% tags=["solution"]
-predict.record("01 bytes", 48)
+predict.record("01 bytes", 96)
 
 # %%
 both = mtf.Sharding(dims, "batch:rows hidden:cols")
 for name, sharding in {"whole": mtf.Sharding(dims), "batch:rows": s, "batch:rows hidden:cols": both}.items():
     shape, n_bytes = sharding.local_shape(mesh), sharding.bytes_per_device(mesh, "f32")
     print(f"{name:24} {shape!s:8} {n_bytes:4} bytes a device, {sharding.copies(mesh)} copies (modelled)")
-print("device 5 holds\n", table[both.slices(mesh, 5)])
+print(f"device 5 holds\n{table[both.slices(mesh, 5)]}")
 predict.show("01 bytes", both.bytes_per_device(mesh, "f32"))
 
 # %% [markdown]
@@ -115,7 +115,7 @@ predict.show("01 bytes", both.bytes_per_device(mesh, "f32"))
 
 # %%
 predict("01 order", "batch:16 on the mesh x:4 y:2. Which rows does the device at x=1, y=0 hold "
-        "when batch lies on (y x), y outermost?", choices=["2–3", "4–5", "8–9", "10–11"])  # fmt: skip
+        "when batch lies on (y x), y outermost?", choices=["2–3", "4–5", "8–9", "10–11"])
 
 # %% tags=["solution"]
 predict.record("01 order", "2–3")
@@ -148,7 +148,8 @@ print(f"in the paper's form {step}; in the form that reads back {step.text()!r}"
 print("shape on each of the", cube.size, "devices:", step.local_shape(cube))
 print("bytes on each in bf16 (modelled):", step.bytes_per_device(cube, "bf16"))
 corner = {"x": 1, "y": 2, "z": 3}
-print("device", corner, "holds columns", step.slices(cube, corner)[2], "– block", cube.block(corner, ["x", "y", "z"]))
+columns = step.slices(cube, corner)[2]
+print(f"device {corner} is block {cube.block(corner, 'xyz')} and holds columns {columns.start}–{columns.stop - 1}")
 
 # %% [markdown]
 # Check the last line by hand with the digits of block numbers: the block is (1·4 + 2)·4 + 3, and its first column is
@@ -161,7 +162,7 @@ print("device", corner, "holds columns", step.slices(cube, corner)[2], "– bloc
 
 # %%
 try:
-    mtf.Sharding("batch:10 hidden:6", "batch:rows").local_shape(mesh)
+    mtf.Sharding("batch:10 hidden:12", "batch:rows").local_shape(mesh)
 except mtf.LayoutError as refusal:
     print(refusal)
 
@@ -170,7 +171,7 @@ except mtf.LayoutError as refusal:
 # padding on request, waits until we have tensors to pad.)
 
 # %%
-repaired = mtf.Sharding("batch:12 hidden:6", "batch:rows")
+repaired = mtf.Sharding("batch:12 hidden:12", "batch:rows")
 print("batch:12 gives each device", repaired.local_shape(mesh))
 
 # %% [markdown]
@@ -204,7 +205,8 @@ treescope.render_array_sharding(placed)
 # * click a device to see its ranges.
 
 # %%
-slices(dims="batch:16 hidden:8", mesh="rows:4 cols:2", layout="batch:rows hidden:cols")
+slices(dims="batch:16 hidden:12", mesh="rows:4 cols:2", layout="batch:rows hidden:cols", dtype="f32",
+       tensors="table: batch hidden")
 
 # %% [markdown]
 # ## 8 · Exercises

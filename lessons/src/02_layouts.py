@@ -62,7 +62,7 @@ for name, dims in TENSORS.items():
 
 # %%
 predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden] on four devices in a line. Which rule makes partial sums?",
-        choices=["batch:rows", "hidden:rows", "io:rows"])  # fmt: skip
+        choices=["batch:rows", "hidden:rows", "io:rows"])
 
 # %% tags=["solution"]
 predict.record("02 cases", "io:rows")
@@ -104,7 +104,7 @@ for number, step in enumerate(plan.steps):
 
 # %%
 predict("02 scatter", "An all-reduce of an f32 result batch:16 hidden:128 over rows:4 makes each device send 12,288 bytes. "
-        "How many does a reduce-scatter make it send?", unit="bytes")  # fmt: skip
+        "How many does a reduce-scatter make it send?", unit="bytes")
 
 # %% tags=["solution"]
 predict.record("02 scatter", 6144)
@@ -162,12 +162,16 @@ print("8 devices and NumPy agree:", np.allclose(np.asarray(y), by_hand, rtol=1e-
 # each device has an addend of its rows of y, and an all-reduce over `cols` adds them. `rows` needs nothing in the
 # forward pass.
 #
+# That is the first paper's point: data parallelism and model parallelism are not two kinds of program but two rules of
+# one layout, and they may be used together. The model's code did not change; nothing in `two_layers` says where
+# anything lies.
+#
 # Section 8 of the first paper compares four layouts of this network. Here they are, forward pass only. The last column
 # is what a device must hold.
 
 # %%
 for name, text in {"empty": "", "data-parallel": "batch:(rows cols)", "model-parallel": "hidden:(rows cols)",
-                   "mixed": "batch:rows hidden:cols"}.items():  # fmt: skip
+                   "mixed": "batch:rows hidden:cols"}.items():
     p = mtf.plan(two_layers, mesh, mtf.Layout(text), sizes=SIZES, strict=True)
     print(f"{name:15} {p.flops():9,} FLOPs, {p.link_bytes().total:6,} bytes sent, {p.memory():7,} bytes held (modelled)")
 

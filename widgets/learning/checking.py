@@ -65,14 +65,14 @@ class Report:
         return "\n".join(lines + ([self.progress.note] if self.progress.note else []))
 
     def _repr_html_(self) -> str:
-        tried = "".join(f"<li>{'✓' if case.good else '✗'} {escape(str(case))}</li>" for case in self.cases)
+        items = "".join(f"<li>{'✓' if case.good else '✗'} {escape(str(case))}</li>" for case in self.cases)
         note = f"<p>{escape(self.progress.note)}</p>" if self.progress.note else ""
         border = f"border-left:4px solid var({_COLOURS[self.state]});padding-left:0.8em"
         name = escape(self.exercise.name)
         head = f"<p><b>{self.state.capitalize()}</b> – {escape(self.message)}</p>"
-        fold = "" if self.passed else " open"
-        cases = f"<details{fold}><summary>{len(self.cases)} cases tried</summary><ul>{tried}</ul></details>"
-        return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}{cases}{note}</div>'
+        summary = f"<summary>{len(self.cases)} cases tried</summary>"
+        tried = f"<details{'' if self.passed else ' open'}>{summary}<ul>{items}</ul></details>" if items else ""
+        return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}{tried}{note}</div>'
 
     def widget(self) -> ipywidgets.Box:
         """Three buttons and the place where their text appears."""
@@ -135,7 +135,7 @@ def judge(exercise: Exercise, answer: Any, seed: str | int) -> tuple[str, str, t
             if not case.good:
                 return "try again", str(case), tuple(tried)
     except NotYet:
-        return "not yet", f"{exercise.task} Fill in the cell above, then run this one again.", tuple(tried)
+        return "not yet", f"{exercise.task} Replace the dots, then run the cell again.", tuple(tried)
     except AnswerFailed as failed:
         return "try again", f"Your function stopped with {_where(failed.__cause__)}.", tuple(tried)
     except Exception as problem:
