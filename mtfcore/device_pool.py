@@ -9,9 +9,9 @@ it takes is not, so no time measured on them is ever shown as hardware speed. Ne
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -47,19 +47,23 @@ def devices(n: int = 64) -> Devices:
     """
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise DeviceError(f"mtf.devices({n!r}): expected a whole number of at least 1; lessons use 64")
+    found = _start(n)
+    if found < n:
+        raise DeviceError(
+            f"asked for {n} simulated devices, but JAX is running already with {found} (something used it before); "
+            + RESTART.format(n=n)
+        )
+    return Devices(found, attached_devices())
+
+
+def _start(n: int) -> int:
+    """Start JAX with `n` simulated devices if it has not started any; returns how many there are."""
     _set_flags()
     import jax
 
-    try:
+    with contextlib.suppress(RuntimeError):  # raised once the devices have started; then their number stands
         jax.config.update("jax_num_cpu_devices", n)
-    except RuntimeError:  # JAX has started its devices; then their number stands
-        found = len(jax.devices("cpu"))
-        if found < n:
-            raise DeviceError(
-                f"asked for {n} simulated devices, but JAX is running already with {found} (something used it before); "
-                + RESTART.format(n=n)
-            ) from None
-    return Devices(len(jax.devices("cpu")), attached_devices())
+    return len(jax.devices("cpu"))
 
 
 def _set_flags() -> None:
@@ -67,11 +71,6 @@ def _set_flags() -> None:
     missing = [f"{flag}={seconds}" for flag, seconds in _STUCK.items() if flag not in flags]
     if missing:
         os.environ["XLA_FLAGS"] = " ".join([flags, *missing]).strip()
-
-
-def jax_started() -> bool:
-    """Whether JAX is loaded in this process (its devices may not have started yet)."""
-    return "jax" in sys.modules
 
 
 def attached_devices() -> list[Any]:
@@ -83,17 +82,14 @@ def attached_devices() -> list[Any]:
 
 def simulated_mesh(mesh: Mesh) -> Any:
     """A `jax.sharding.Mesh` over the first simulated devices. Raises `DeviceError` if there are too few."""
-    if not jax_started():
-        devices(max(64, mesh.size))
+    count = _start(max(64, mesh.size))
+    if count < mesh.size:
+        raise DeviceError(
+            f"mesh '{mesh}' needs {mesh.size} devices, this kernel has {count} simulated; " + RESTART.format(n=mesh.size)
+        )
     import jax
 
-    found = jax.devices("cpu")
-    if len(found) < mesh.size:
-        raise DeviceError(
-            f"mesh '{mesh}' needs {mesh.size} devices, this kernel has {len(found)} simulated; "
-            + RESTART.format(n=mesh.size)
-        )
-    return _jax_mesh(mesh, found[: mesh.size])
+    return _jax_mesh(mesh, jax.devices("cpu")[: mesh.size])
 
 
 def attached_mesh(mesh: Mesh) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mtfcore.errors import LayoutError, NotationError, refuse
-from mtfcore.notation import PARTIAL, is_name, parse
+from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,14 @@ class Dim:
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not is_name(self.name):
-            raise NotationError(f"{self.name!r} is not a name: letters, digits and _ only, not starting with a digit")
+        if not is_name(self.name):
+            raise NotationError(f"{self.name!r:.200} is not a name: {NAME_RULE}")
         if self.name == PARTIAL:
-            raise LayoutError(f"{PARTIAL!r} is a reserved name and cannot be a dimension; rename it, e.g. 'partial_sums'")
-        if self.size is not None and (not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1):
-            raise LayoutError(f"dimension {self.name} has size {self.size!r}; a size is a whole number of at least 1")
+            raise LayoutError(f"{PARTIAL!r} is a reserved name and cannot be a dimension; rename it, e.g. 'partial'")
+        if self.size is not None and (size := as_size(self.size)) is None:
+            raise LayoutError(f"dimension {self.name} has size {self.size!r:.200}; a size is a whole number, at least 1")
+        if self.size is not None and type(self.size) is not int:
+            object.__setattr__(self, "size", size)
 
     def __repr__(self) -> str:
         return f"Dim({self.name!r}, {self.size})"
@@ -45,28 +47,34 @@ DimsLike = str | Iterable[Dim | str | tuple[str, int]] | Mapping[str, int]
 def parse_dims(dims: DimsLike) -> tuple[Dim, ...]:
     """Read dimensions from a text, a mapping, or a sequence of Dim, names and pairs; names must differ."""
     if isinstance(dims, str):
-        found = tuple(_from_item(dims, item) for item in parse(dims))
+        found = _from_text(dims)
     elif isinstance(dims, Mapping):
         found = tuple(Dim(name, size) for name, size in dims.items())
-    else:
+    elif isinstance(dims, Iterable) and not isinstance(dims, bytes):
         found = tuple(_one(entry) for entry in dims)
+    else:
+        raise LayoutError(f"expected dimensions such as 'batch:64 io:512', got {type(dims).__name__}: {dims!r:.200}")
     refuse(repeated_names([dim.name for dim in found]), f"dimensions '{' '.join(map(str, found))}'")
     return found
 
 
-def _from_item(text: str, item: object) -> Dim:
-    if item.axes is not None and item.name != PARTIAL:
-        raise NotationError(f"{text!r}: {item.name} names mesh axes {item.axes}; here only names and sizes are read")
-    return Dim(item.name, item.size)
+def _from_text(text: str) -> tuple[Dim, ...]:
+    items = parse(text)
+    placed = [item for item in items if item.axes and item.name != PARTIAL]
+    faults = [f"{item.name} names a mesh axis, {item.name}:{format_axes(item.axes)}" for item in placed]
+    refuse(faults, f"dimensions '{text}' (only names and sizes are read here)")
+    return tuple(Dim(item.name, item.size) for item in items)
 
 
 def _one(entry: Dim | str | tuple[str, int]) -> Dim:
     if isinstance(entry, Dim):
         return entry
-    if isinstance(entry, str):
-        (only,) = parse_dims(entry)
-        return only
-    return Dim(*entry)
+    found = _from_text(entry) if isinstance(entry, str) else ()
+    if len(found) == 1:
+        return found[0]
+    if isinstance(entry, (tuple, list)) and len(entry) == 2:
+        return Dim(*entry)
+    raise LayoutError(f"expected one dimension such as 'batch:64' or ('batch', 64), got {entry!r:.200}")
 
 
 def repeated_names(names: Iterable[str]) -> list[str]:

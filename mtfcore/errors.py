@@ -31,9 +31,9 @@ class LayoutWarning(UserWarning):
     """A rule that has no effect; an error instead wherever `strict=True` is given."""
 
 
-def nearest(name: str, legal: Iterable[str]) -> str:
-    """A phrase that offers the closest legal name, or lists them all."""
-    legal = list(legal)
+def nearest(name: object, legal: Iterable[str]) -> str:
+    """A phrase that offers the closest legal name, and lists them all."""
+    name, legal = str(name), list(legal)
     close = difflib.get_close_matches(name, legal, n=1, cutoff=0.6)
     close = close or [other for other in legal if other.casefold() == name.casefold()]
     hint = f"did you mean {close[0]!r}? " if close else ""

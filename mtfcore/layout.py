@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
-from mtfcore.mesh import Mesh
-from mtfcore.notation import PARTIAL, format_axes, is_name, parse, parse_axes
+from mtfcore.mesh import Mesh, as_mesh
+from mtfcore.notation import NAME_RULE, PARTIAL, format_axes, is_name, looks_like_run, parse, parse_axes
 from mtfcore.sharding import Axes, Sharding, axis_twice, uneven
 
 
@@ -27,7 +27,9 @@ class Layout:
 
     rules: tuple[tuple[str, Axes], ...]
 
-    def __init__(self, rules: str | Layout | Mapping[str, str | Axes] | Iterable[tuple[str, str | Axes]] = (), /) -> None:
+    def __init__(
+        self, rules: str | Layout | Mapping[str, str | Axes] | Iterable[tuple[str, str | Axes]] = (), /
+    ) -> None:
         object.__setattr__(self, "rules", _rules(rules))
         refuse(_faults(self.rules), f"layout '{self}'")
 
@@ -36,17 +38,18 @@ class Layout:
         return dict(self.rules).get(name, ())
 
     def __str__(self) -> str:
-        return " ".join(f"{name}:{format_axes(axes)}" if axes else name for name, axes in self.rules)
+        words = [(name, tuple(map(str, axes))) for name, axes in self.rules]
+        return " ".join(f"{name}:{format_axes(axes)}" if axes else str(name) for name, axes in words)
 
     def __repr__(self) -> str:
         return f"Layout({str(self)!r})"
 
-    def sharding(self, dims: DimsLike, mesh: Mesh, strict: bool = False) -> Sharding:
+    def sharding(self, dims: DimsLike, mesh: Mesh | str, strict: bool = False) -> Sharding:
         """Where a tensor of these dimensions lies; `LayoutError` with all faults if it cannot.
 
         A rule whose axis the mesh lacks warns (`LayoutWarning`), or is refused if `strict`.
         """
-        dims = parse_dims(dims)
+        dims, mesh = parse_dims(dims), as_mesh(mesh)
         self.complain(self.missing_axes(mesh, [dim.name for dim in dims]), strict)
         return self.place(dims, mesh)
 
@@ -56,7 +59,8 @@ class Layout:
         bare = object.__new__(Sharding)
         for field, value in (("dims", dims), ("axes", on), ("partial", ())):
             object.__setattr__(bare, field, value)
-        faults = axis_twice(bare) + [fault for dim, axes in zip(dims, on, strict=True) for fault in uneven(dim, axes, mesh)]
+        faults = axis_twice(bare)
+        faults += [fault for dim, axes in zip(dims, on, strict=True) for fault in uneven(dim, axes, mesh)]
         refuse(faults, f"tensor '{' '.join(map(str, dims))}' under layout '{self}' on mesh '{mesh}'")
         return Sharding.of(dims, on)
 
@@ -64,7 +68,7 @@ class Layout:
         """One sentence for each rule whose axis the mesh lacks (case S06)."""
         names = None if names is None else set(names)
         return [
-            f"{name} -> {axis} ignored, mesh has no axis {axis!r}; {name} is copied on {mesh.size} devices "
+            f"{name} -> {axis} ignored, mesh has no axis {axis!r}; {name} is copied on {_copies(axes, mesh)} devices "
             f"({nearest(axis, mesh.names)})"
             for name, axes in self.rules
             for axis in axes
@@ -88,25 +92,34 @@ class Layout:
             warnings.warn(sentence, LayoutWarning, stacklevel=3)
 
 
+def _copies(axes: Axes, mesh: Mesh) -> int:
+    return mesh.size // mesh.group_size(axis for axis in axes if axis in mesh)
+
+
 def _rules(rules: object) -> tuple[tuple[str, Axes], ...]:
     if isinstance(rules, Layout):
         return rules.rules
     if isinstance(rules, str):
-        return tuple((item.name, item.axes if item.size is None else (str(item.size),)) for item in parse(rules))
-    pairs = rules.items() if isinstance(rules, Mapping) else rules
-    return tuple((name, parse_axes(axes) if isinstance(axes, str) else tuple(axes)) for name, axes in pairs)
+        items = parse(rules)
+        return tuple((i.name, (str(i.size),) if i.axes is None and i.size else i.axes or ()) for i in items)
+    pairs = rules.items() if isinstance(rules, Mapping) else rules if isinstance(rules, Iterable) else (rules,)
+    return tuple(map(_rule, pairs))
+
+
+def _rule(pair: object) -> tuple[str, Axes]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise LayoutError(
+            f"expected rules such as 'batch:rows hidden:cols' or [('batch', 'rows')], got {pair!r:.200}"
+        )
+    name, axes = pair
+    if isinstance(axes, str):
+        return name, parse_axes(axes, str(name)) if axes.strip() else ()
+    return name, tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
 
 
 def _faults(rules: tuple[tuple[str, Axes], ...]) -> list[str]:
-    faults = []
-    for name, axes in rules:
-        if name == PARTIAL:
-            faults.append(f"{PARTIAL!r} is a reserved name: a layout places dimensions only")
-        if not axes:
-            faults.append(f"{name} has no mesh axis; write {name}:rows, say, or leave it out to keep it whole")
-        elif bad := [axis for axis in axes if not is_name(axis)]:
-            faults.append(f"{name}:{bad[0]} gives a size; a layout gives mesh axes, e.g. {name}:rows")
-    counts = Counter(name for name, _ in rules)
+    faults = [fault for name, axes in rules for fault in _rule_faults(name, axes)]
+    counts = Counter(name for name, _ in rules if is_name(name))
     return faults + [
         f"dimension {name!r} has {count} rules; put all its axes in one, e.g. {name}:(rows cols)"
         for name, count in counts.items()
@@ -114,4 +127,18 @@ def _faults(rules: tuple[tuple[str, Axes], ...]) -> list[str]:
     ]
 
 
-__all__ = ["Layout", "LayoutError"]
+def _rule_faults(name: object, axes: Axes) -> Iterator[str]:
+    if not is_name(name):
+        yield f"{name!r:.200} is not a name: {NAME_RULE}"
+    elif name == PARTIAL:
+        yield f"{PARTIAL!r} is a reserved name: a layout places dimensions only"
+    axes = () if axes == (None,) else axes
+    if not axes:
+        yield f"{name} has no mesh axis; write {name}:rows, say, or leave it out to keep it whole"
+    for axis in axes:
+        if str(axis).isdecimal():
+            yield f"{name}:{axis} gives a size; a layout gives mesh axes, e.g. {name}:rows"
+        elif not is_name(axis) or looks_like_run(axis):
+            yield f"{name}: {axis!r:.200} cannot name a mesh axis: {NAME_RULE}, and no run such as 'xyz'"
+        elif axes.count(axis) > 1:
+            yield f"{name} names mesh axis {axis!r} {axes.count(axis)} times; once is enough"

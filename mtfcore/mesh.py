@@ -10,12 +10,13 @@ Devices are numbered row by row: the last axis counts fastest. Next file to read
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.notation import PARTIAL, is_name, looks_like_run, parse
+from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, looks_like_run, parse
 
 DeviceLike = int | Mapping[str, int]
 
@@ -27,8 +28,9 @@ class Mesh:
     axes: tuple[tuple[str, int], ...]
 
     def __init__(self, axes: str | Mesh | Mapping[str, int] | Iterable[tuple[str, int]] = (), /, **more: int) -> None:
-        object.__setattr__(self, "axes", (*_pairs(axes), *more.items()))
-        refuse(_faults(self.axes), f"mesh '{self}'")
+        pairs = (*_pairs(axes), *more.items())
+        refuse(_faults(pairs), f"mesh '{_shown(pairs)}'")
+        object.__setattr__(self, "axes", tuple((name, as_size(size)) for name, size in pairs))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,8 +70,9 @@ class Mesh:
         """Axis → position of a device given by index (or by coordinates, which are checked and returned)."""
         if isinstance(device, Mapping):
             return self._checked(device)
-        if not 0 <= (index := int(device)) < self.size:
-            raise LayoutError(f"mesh '{self}' has devices 0 to {self.size - 1}, not {device}")
+        index = _position(device)
+        if index is None or not 0 <= index < self.size:
+            raise LayoutError(f"mesh '{self}' has devices 0 to {self.size - 1}, not {device!r:.200}")
         found = {}
         for name, size in reversed(self.axes):
             index, found[name] = divmod(index, size)
@@ -93,12 +96,23 @@ class Mesh:
         faults = [f"no axis {name!r}; {nearest(name, self.names)}" for name in coordinates if name not in self]
         faults += [f"axis {name!r} is missing" for name in self.names if name not in coordinates]
         faults += [
-            f"{name} runs from 0 to {size - 1}, not {coordinates[name]}"
+            f"{name} runs from 0 to {size - 1}, not {coordinates[name]!r}"
             for name, size in self.axes
-            if name in coordinates and not 0 <= coordinates[name] < size
+            if name in coordinates and not 0 <= _position(coordinates[name], -1) < size
         ]
         refuse(faults, f"device {dict(coordinates)} on mesh '{self}'")
-        return {name: int(coordinates[name]) for name in self.names}
+        return {name: operator.index(coordinates[name]) for name in self.names}
+
+
+def as_mesh(mesh: Mesh | str) -> Mesh:
+    """A mesh given as one or in any form that `Mesh` reads."""
+    return mesh if isinstance(mesh, Mesh) else Mesh(mesh)
+
+
+def _position(value: object, otherwise: int | None = None) -> int | None:
+    """A whole number of any type (numpy's too), or `otherwise`."""
+    whole = hasattr(type(value), "__index__") and not isinstance(value, bool)
+    return operator.index(value) if whole else otherwise
 
 
 def _pairs(axes: object) -> tuple[tuple[str, int], ...]:
@@ -106,22 +120,37 @@ def _pairs(axes: object) -> tuple[tuple[str, int], ...]:
         return axes.axes
     if isinstance(axes, str):
         return tuple((item.name, item.size if item.axes is None else item.axes) for item in parse(axes))
-    return tuple((name, size) for name, size in (axes.items() if isinstance(axes, Mapping) else axes))
+    if isinstance(axes, Mapping):
+        return tuple(axes.items())
+    pairs = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    if bad := [pair for pair in pairs if not isinstance(pair, (tuple, list)) or len(pair) != 2]:
+        raise LayoutError(
+            f"expected mesh axes with sizes, such as 'rows:4 cols:2' or [('rows', 4), ('cols', 2)], got {bad[0]!r:.200}"
+        )
+    return tuple((name, size) for name, size in pairs)
+
+
+def _shown(pairs: tuple[tuple[object, object], ...]) -> str:
+    """The axes as they were given, faults and all."""
+    words = [(name, format_axes(size) if isinstance(size, tuple) else size) for name, size in pairs]
+    return " ".join(str(name) if size is None else f"{name}:{size}" for name, size in words)[:200]
 
 
 def _faults(axes: tuple[tuple[str, int], ...]) -> list[str]:
     faults = []
     for name, size in axes:
-        if not isinstance(name, str) or not is_name(name):
-            faults.append(f"{name!r} is not a name: letters, digits and _ only, not starting with a digit")
+        if not is_name(name):
+            faults.append(f"{name!r:.200} is not a name: {NAME_RULE}")
         elif looks_like_run(name):
-            faults.append(f"axis {name!r} reads as the run of axes {', '.join(name)}; use a longer name, e.g. 'axis_{name}'")
+            run = ", ".join(name)
+            faults.append(f"axis {name!r} reads as the run of axes {run}; use another name, e.g. 'axis_{name}'")
         elif name == PARTIAL:
             faults.append(f"{PARTIAL!r} is a reserved name; use another, e.g. 'parts'")
         if size is None:
             faults.append(f"axis {name!r} has no size; write {name}:2, say")
-        elif not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            shown = "".join(size) if isinstance(size, tuple) else size
-            faults.append(f"axis {name!r} has size {shown!r}; a size is a whole number of at least 1")
-    names = Counter(name for name, _ in axes)
-    return faults + [f"axis {name!r} stands {count} times; names must differ" for name, count in names.items() if count > 1]
+        elif as_size(size) is None:
+            shown = format_axes(size) if isinstance(size, tuple) else size
+            faults.append(f"axis {name!r:.200} has size {shown!r:.200}; a size is a whole number, at least 1")
+    names = Counter(name for name, _ in axes if is_name(name))
+    twice = [(name, count) for name, count in names.items() if count > 1]
+    return faults + [f"axis {name!r} stands {count} times; names must differ" for name, count in twice]

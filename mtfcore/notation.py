@@ -14,17 +14,23 @@ Next file to read: `mesh`.
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mtfcore.errors import NotationError
 
 PARTIAL = "partialsum"
+NAME_RULE = "letters, digits and _ only, not starting with a digit"
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _SEPARATORS = re.compile(r"[\s;,]+")
 _ITEM = re.compile(r"[^\s;,()]*(?:\([^()]*\))?")
+_SLIP = re.compile(r"([^\W\d]\w*)(?:=|->|→|/|@)(\w+)\Z")  # batch=64, batch->rows
+_MOST_DIGITS = 18  # of a size; more is a slip of the keyboard
+_SHOWN = 100  # characters of a long text that a message shows
 _PAPER_DIM = re.compile(r"([A-Z])(?:_(?:\{([a-z]+)\}|([a-z]+)))?")
-_PAPER_PARTIAL = re.compile(r"\s*\(?\s*partialsum\s*[-:]\s*([a-z]+)\s*\)?\s*\Z")
+_PAPER_PARTIAL = re.compile(r"\s*\(\s*partialsum\s*[-:]\s*([a-z]+)\s*\)\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -37,15 +43,45 @@ class Item:
     start: int = 0
 
 
-def fault(text: str, at: int, message: str) -> NotationError:
-    """An error whose message shows the text with a caret under the character at fault."""
-    shown = text.replace("\n", " ").replace("\t", " ")
-    return NotationError(f"{message}\n  {shown}\n  {' ' * at}^")
+class _Fault(Exception):
+    """One fault and its place, inside this module: `parse` gathers them all before it raises."""
+
+    def __init__(self, at: int, message: str) -> None:
+        self.at, self.message = at, message
 
 
-def is_name(word: str) -> bool:
+def _error(text: str, faults: list[_Fault]) -> NotationError:
+    """One error for all faults; it shows the text with a caret under each character at fault."""
+    first = max(0, faults[0].at - _SHOWN // 2) if len(text) > _SHOWN else 0
+    part = text[first : first + _SHOWN]
+    shown = "".join(c if c.isprintable() else " " for c in part)
+    under = {fault.at - first for fault in faults}
+    carets = "".join("^" if place in under else " " for place in range(len(part) + 1)).rstrip()
+    before, after = "…" * (first > 0), "…" * (first + _SHOWN < len(text))
+    picture = f"\n  {before}{shown}{after}\n  {' ' * len(before)}{carets}"
+    if len(faults) == 1:
+        return NotationError(faults[0].message + picture)
+    listed = [f"\n  {number}. {fault.message}" for number, fault in enumerate(faults[:9], 1)]
+    more = f"\n  and {len(faults) - 9} more" if len(faults) > 9 else ""
+    return NotationError(f"{len(faults)} faults in one text{''.join(listed)}{more}{picture}")
+
+
+def _quote(word: str) -> str:
+    """A word as a message shows it, shortened in the middle."""
+    return repr(word if len(word) <= 40 else f"{word[:20]}…{word[-15:]}")
+
+
+def is_name(word: object) -> bool:
     """Whether a word can name a dimension or an axis: letters, digits and _, not starting with a digit."""
-    return bool(_NAME.match(word))
+    return isinstance(word, str) and bool(_NAME.match(word))
+
+
+def as_size(value: object) -> int | None:
+    """A size given as any whole number (numpy's too) as an int; None for what cannot be a size."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        return None
+    number = operator.index(value)
+    return number if number >= 1 else None
 
 
 def looks_like_run(word: str) -> bool:
@@ -55,54 +91,96 @@ def looks_like_run(word: str) -> bool:
 
 
 def parse(text: str) -> tuple[Item, ...]:
-    """Read a text into its items, in order. Raises `NotationError` with a caret."""
+    """Read a text into its items, in order. Raises one `NotationError` for all faults, a caret under each."""
     if not isinstance(text, str):
-        raise NotationError(f"expected a text such as 'batch:64 io:512', got {type(text).__name__}: {text!r}")
-    items, at = [], 0
+        raise NotationError(f"expected a text such as 'batch:64 io:512', got {type(text).__name__}: {text!r:.200}")
+    items, faults = [], []
+    for at, word in _words(text, faults):
+        try:
+            items.append(_item(word, at))
+        except _Fault as fault:
+            faults.append(fault)
+    if faults:
+        raise _error(text, sorted(faults, key=lambda fault: fault.at))
+    return tuple(items)
+
+
+def _words(text: str, faults: list[_Fault]) -> Iterator[tuple[int, str]]:
+    """(place, word) of each item; what stands in its place instead goes to `faults`."""
+    at = 0
     while at < len(text):
         if separator := _SEPARATORS.match(text, at):
             at = separator.end()
             continue
         end = _ITEM.match(text, at).end()
-        if end == at or text[end : end + 1] in ("(", ")"):
-            bad = end if end < len(text) else at
-            raise fault(text, bad, f"unexpected {text[bad]!r}: parentheses stand after a colon, as in 'd_ff:(rows cols)'")
-        items.append(_item(text, at, text[at:end]))
+        if text[end : end + 1] == "(":
+            faults.append(_Fault(end, "'(' is not closed, as in 'd_ff:(rows cols)'"))
+            return
+        if text[end : end + 1] == ")":
+            faults.append(_Fault(end, "')' without '(' before it; several axes are written 'd_ff:(rows cols)'"))
+            at = end + 1
+            continue
+        if end < len(text) and not _SEPARATORS.match(text, end):
+            faults.append(_Fault(end, f"a blank is missing after {_quote(text[at:end])}"))
+        yield at, text[at:end]
         at = end
-    return tuple(items)
 
 
-def _item(text: str, at: int, word: str) -> Item:
+def _item(word: str, at: int) -> Item:
     name, colon, value = word.partition(":")
     if not is_name(name):
-        what = f"{name!r} is not a name" if name else "a name is missing before the colon"
-        raise fault(text, at, f"{what}: letters, digits and _ only, not starting with a digit")
-    if not colon:
+        raise _Fault(at, _not_a_name(name, word))
+    if not colon and name != PARTIAL:
         return Item(name, start=at)
     where = at + len(name) + 1
+    if name == PARTIAL and (not value or value.isdecimal()):
+        raise _Fault(where - (not colon), f"{PARTIAL} is a reserved name: it takes the mesh axes summed over, {PARTIAL}:x")
     if value.isdecimal() and value.isascii():
-        if name == PARTIAL:
-            raise fault(text, where, f"{PARTIAL} is a reserved name: it takes mesh axes, not a size")
-        if int(value) == 0:
-            raise fault(text, where, f"{name} has size 0; a size is at least 1")
-        return Item(name, size=int(value), start=at)
-    return Item(name, axes=parse_axes(value, text, where, name), start=at)
+        return Item(name, size=_size(name, value, where), start=at)
+    return Item(name, axes=_axes(value, where, name), start=at)
 
 
-def parse_axes(value: str, text: str | None = None, at: int = 0, name: str = "") -> tuple[str, ...]:
+def _not_a_name(name: str, word: str) -> str:
+    if not name:
+        return f"a name is missing before the colon: {NAME_RULE}"
+    if name.startswith(f"({PARTIAL}"):
+        return f"{_quote(word)}: write {PARTIAL}:x; the second paper's form is read by Sharding.from_paper"
+    slip = _SLIP.match(word)
+    hint = f"; did you mean '{slip[1]}:{slip[2]}'?" if slip else ""
+    return f"{_quote(name)} is not a name: {NAME_RULE}{hint}"
+
+
+def _size(name: str, digits: str, at: int) -> int:
+    digits = digits.lstrip("0")
+    if not digits:
+        raise _Fault(at, f"{name} has size 0; a size is at least 1")
+    if len(digits) > _MOST_DIGITS:
+        raise _Fault(at, f"{name} has a size of {len(digits)} digits; the most is {_MOST_DIGITS}")
+    return int(digits)
+
+
+def parse_axes(value: str, name: str = "") -> tuple[str, ...]:
     """Read AXES: a run such as `xyz`, one axis `rows`, or several `(rows cols)`; outermost first."""
-    text = value if text is None else text
-    if not value:
-        raise fault(text, at, f"after '{name}:' a size (digits) or mesh axes are missing")
+    try:
+        return _axes(value, 0, name)
+    except _Fault as fault:
+        raise _error(value, [fault]) from None
+
+
+def _axes(value: str, at: int, name: str) -> tuple[str, ...]:
     grouped = value.startswith("(") and value.endswith(")")
+    words = list(re.finditer(r"[^\s;,]+", value[1:-1] if grouped else value))
+    if not words:
+        what = "no mesh axis stands between the parentheses" if grouped else "a size (digits) or mesh axes are missing"
+        raise _Fault(at, f"after '{name}:' {what}")
     found: list[str] = []
-    for match in re.finditer(r"[^\s;,]+", value[1:-1] if grouped else value):
+    for match in words:
         word, where = match.group(), at + match.start() + grouped
         if not is_name(word):
-            raise fault(text, where, f"{word!r} is neither a size (digits only) nor a mesh axis (not starting with a digit)")
+            raise _Fault(where, f"{_quote(word)} is neither a size (digits only) nor a mesh axis ({NAME_RULE})")
         for axis in word if looks_like_run(word) else (word,):
             if axis in found:
-                raise fault(text, where, f"mesh axis {axis!r} stands twice on {name or 'one dimension'}")
+                raise _Fault(where, f"mesh axis {_quote(axis)} stands twice on {name or 'one dimension'}")
             found.append(axis)
     return tuple(found)
 
@@ -121,19 +199,23 @@ def format_items(names: tuple[str, ...], axes: tuple[tuple[str, ...], ...], part
     return " ".join([*words, *([f"{PARTIAL}:{format_axes(partial)}"] if partial else [])])
 
 
-def format_paper(names: tuple[str, ...], axes: tuple[tuple[str, ...], ...], partial: tuple[str, ...] = ()) -> str | None:
+def format_paper(
+    names: tuple[str, ...], axes: tuple[tuple[str, ...], ...], partial: tuple[str, ...] = ()
+) -> str | None:
     """Write the second paper's form, `BLE_xyz (partialsum-w)`; None where its one-letter names do not reach."""
     letters = all(len(name) == 1 and "A" <= name <= "Z" for name in names)
     small = all(len(axis) == 1 and "a" <= axis <= "z" for on in (*axes, partial) for axis in on)
     if not (letters and small):
         return None
     body = "".join(name + (f"_{''.join(on)}" if on else "") for name, on in zip(names, axes, strict=True))
-    return body + (f" (partialsum-{''.join(partial)})" if partial else "")
+    return f"{body} (partialsum-{''.join(partial)})".lstrip() if partial else body
 
 
 def parse_paper(text: str) -> tuple[Item, ...]:
     """Read the second paper's form, `BLE_xyz (partialsum-w)`, also with braces as in `E_{xyz}`."""
-    items, at = [], 0
+    if not isinstance(text, str):
+        raise NotationError(f"expected a text such as 'BLE_xyz (partialsum-w)', got {type(text).__name__}: {text!r:.200}")
+    items, at = [], len(text) - len(text.lstrip())
     while at < len(text) and (match := _PAPER_DIM.match(text, at)):
         on = match.group(2) or match.group(3)
         items.append(Item(match.group(1), axes=tuple(on) if on else None, start=at))
@@ -141,6 +223,7 @@ def parse_paper(text: str) -> tuple[Item, ...]:
     if text[at:].strip():
         tail = _PAPER_PARTIAL.match(text, at)
         if not tail:
-            raise fault(text, at, "expected dimensions as single capitals, each with _axes, then (partialsum-axes)")
+            what = "expected dimensions as single capitals without blanks, each with _axes, then (partialsum-axes)"
+            raise _error(text, [_Fault(at, what)])
         items.append(Item(PARTIAL, axes=tuple(tail.group(1)), start=at))
     return tuple(items)

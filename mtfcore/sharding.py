@@ -19,8 +19,19 @@ from functools import cached_property
 from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.mesh import DeviceLike, Mesh
-from mtfcore.notation import PARTIAL, Item, format_axes, format_items, format_paper, parse, parse_paper
+from mtfcore.mesh import DeviceLike, Mesh, as_mesh
+from mtfcore.notation import (
+    NAME_RULE,
+    PARTIAL,
+    Item,
+    format_axes,
+    format_items,
+    format_paper,
+    is_name,
+    looks_like_run,
+    parse,
+    parse_paper,
+)
 
 Axes = tuple[str, ...]
 
@@ -33,16 +44,16 @@ class Sharding:
     axes: tuple[Axes, ...]
     partial: Axes
 
-    def __init__(self, dims: DimsLike, placed: str = "", /) -> None:
+    def __init__(self, dims: DimsLike, placed: str | None = None, /) -> None:
         """`dims` with sizes, then where they lie; dimensions that `placed` leaves out are whole.
 
         One text with both works where no sizes are needed: `Sharding("B L E:xyz")`.
         """
-        if isinstance(dims, str) and not placed:
+        if isinstance(dims, str) and placed in ("", None):
             items = parse(dims)
             dims = [Dim(item.name, item.size) for item in items if item.name != PARTIAL]
         else:
-            items = parse(placed)
+            items = parse("" if placed is None else placed)
         self._set(*_placed(parse_dims(dims), items))
 
     def _set(self, dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes) -> Sharding:
@@ -64,16 +75,29 @@ class Sharding:
         items = parse_paper(text)
         known = {dim.name: dim.size for dim in parse_dims(sizes)}
         names = [item.name for item in items if item.name != PARTIAL]
+        unknown = [f"sizes name {name!r}, which '{text}' does not; {nearest(name, names)}" for name in known]
+        refuse([fault for name, fault in zip(known, unknown, strict=True) if name not in names])
         return cls.of(*_placed(parse_dims([Dim(name, known.get(name)) for name in names]), items))
 
     @classmethod
     def from_partition_spec(cls, dims: DimsLike, spec: object) -> Sharding:
-        """Read a `jax.sharding.PartitionSpec`, entry by entry; entries that are missing mean whole."""
-        dims, entries = parse_dims(dims), tuple(spec)
+        """Read a `jax.sharding.PartitionSpec`, entry by entry; entries that are missing mean whole.
+
+        Axes that JAX calls `unreduced` are partial sums here.
+        """
+        dims, entries = parse_dims(dims), _entries(spec)
         if len(entries) > len(dims):
             raise LayoutError(f"{spec} has {len(entries)} entries for the {len(dims)} dimensions {_names(dims)}")
-        axes = [() if entry is None else (entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
-        return cls.of(dims, (*axes, *[()] * (len(dims) - len(axes))))
+        axes = [() if entry is None else (entry,) if isinstance(entry, str) else entry for entry in entries]
+        partial = tuple(sorted(getattr(spec, "unreduced", ())))
+        faults = [
+            f"{axis!r:.200} cannot name a mesh axis: {NAME_RULE}, and no run such as 'xyz'"
+            for on in (*axes, partial)
+            for axis in (on if isinstance(on, (tuple, list)) else (on,))
+            if not is_name(axis) or looks_like_run(axis)
+        ]
+        refuse(faults, f"{spec!r:.200}")
+        return cls.of(dims, (*axes, *[()] * (len(dims) - len(axes))), partial)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -96,44 +120,52 @@ class Sharding:
         """Every mesh axis that splits a dimension, in dimension order."""
         return tuple(axis for on in self.axes for axis in on)
 
-    def check(self, mesh: Mesh) -> Sharding:
+    def check(self, mesh: Mesh | str) -> Sharding:
         """Refuse unknown axes and sizes that do not divide, all at once; returns self."""
+        mesh = as_mesh(mesh)
         faults = [
             f"unknown mesh axis {axis!r} on {name}; {nearest(axis, mesh.names)}"
             for name, on in (*self.on.items(), (PARTIAL, self.partial))
             for axis in on
             if axis not in mesh
         ]
-        if not faults:
-            faults = [fault for dim, on in zip(self.dims, self.axes, strict=True) for fault in uneven(dim, on, mesh)]
-        refuse(faults, f"tensor '{self}' on mesh '{mesh}'")
+        for dim, on in zip(self.dims, self.axes, strict=True):
+            faults += uneven(dim, tuple(axis for axis in on if axis in mesh) if faults else on, mesh)
+        if faults:
+            refuse(faults, f"tensor '{self._sized()}' on mesh '{mesh}'")
         return self
 
-    def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
+    def local_shape(self, mesh: Mesh | str) -> tuple[int, ...]:
         """The shape that each device holds, in dimension order."""
+        mesh = as_mesh(mesh)
         self.check(mesh)
         return tuple(size // mesh.group_size(on) for size, on in zip(self.shape, self.axes, strict=True))
 
-    def slices(self, mesh: Mesh, device: DeviceLike) -> tuple[slice, ...]:
+    def slices(self, mesh: Mesh | str, device: DeviceLike) -> tuple[slice, ...]:
         """The index ranges that a device holds, one slice a dimension: `whole[s.slices(mesh, device)]`."""
+        mesh = as_mesh(mesh)
         blocks = [mesh.block(device, on) for on in self.check(mesh).axes]
         return tuple(slice(n * block, n * (block + 1)) for n, block in zip(self.local_shape(mesh), blocks, strict=True))
 
-    def bytes_per_device(self, mesh: Mesh, dtype: object = "f32") -> int:
+    def bytes_per_device(self, mesh: Mesh | str, dtype: object = "f32") -> int:
         """Bytes that each device holds."""
         elements = itemsize(dtype)
         for size in self.local_shape(mesh):
             elements *= size
         return elements
 
-    def copies(self, mesh: Mesh) -> int:
+    def copies(self, mesh: Mesh | str) -> int:
         """How many devices hold the same values; addends of a partial sum are not copies of each other."""
+        mesh = as_mesh(mesh)
         return mesh.size // mesh.group_size((*self.check(mesh).used(), *self.partial))
 
     def partition_spec(self) -> object:
         """The same placement as a `jax.sharding.PartitionSpec` (which cannot say partial sums: refused)."""
         if self.partial:
-            raise LayoutError(f"a PartitionSpec cannot say the partial sums of '{self}'; reduce them first (mtf.reshard)")
+            raise LayoutError(
+                f"a PartitionSpec says where dimensions lie, not the partial sums of '{self}'; reduce them first, "
+                f"e.g. mtf.reshard(t, '{format_items(self.names, self.axes)}')"
+            )
         from jax.sharding import PartitionSpec
 
         return PartitionSpec(*[None if not on else on[0] if len(on) == 1 else on for on in self.axes])
@@ -160,8 +192,21 @@ class Sharding:
         """The placement in the form that reads back: `B L E:xyz partialsum:w`."""
         return format_items(self.names, self.axes, self.partial)
 
+    def _sized(self) -> str:
+        """Sizes and placement together, for messages: `batch:10, on batch:x`."""
+        if not any(dim.size for dim in self.dims):
+            return self.text()
+        return f"{' '.join(map(str, self.dims))}' placed '{self.text()}"
+
     def __repr__(self) -> str:
         return f"Sharding({' '.join(map(str, self.dims))!r}, {self.text()!r})"
+
+
+def _entries(spec: object) -> tuple[object, ...]:
+    found = getattr(spec, "partitions", spec)  # a spec with unreduced axes does not iterate
+    if not isinstance(found, (tuple, list)):
+        raise LayoutError(f"expected a PartitionSpec such as P('x', None), got {type(spec).__name__}: {spec!r:.200}")
+    return tuple(found)
 
 
 def _names(dims: tuple[Dim, ...]) -> str:
@@ -173,12 +218,15 @@ def _placed(dims: tuple[Dim, ...], items: tuple[Item, ...]) -> tuple[tuple[Dim, 
     on: dict[str, Axes] = {}
     faults = []
     for item in items:
-        if item.name in on:
-            faults.append(f"dimension {item.name!r} is placed twice")
+        if item.name in on and item.name == PARTIAL:
+            faults.append(f"{PARTIAL} stands twice; put all its axes in one, e.g. {PARTIAL}:(rows cols)")
+        elif item.name in on:
+            faults.append(f"dimension {item.name!r} is placed twice; put all its axes in one, e.g. {item.name}:(rows cols)")
         if item.name not in sizes and item.name != PARTIAL:
             faults.append(f"no dimension {item.name!r} in this tensor; {nearest(item.name, sizes)}")
         elif item.size is not None and item.size != sizes.get(item.name):
-            faults.append(f"{item.name} has sizes {sizes.get(item.name)} and {item.size}")
+            first = "no size" if sizes[item.name] is None else f"size {sizes[item.name]}"
+            faults.append(f"{item.name} has {first} in the dimensions and size {item.size} where they are placed")
         on[item.name] = item.axes or ()
     refuse(faults, f"tensor '{' '.join(map(str, dims))}'")
     return dims, tuple(on.get(dim.name, ()) for dim in dims), on.get(PARTIAL, ())
@@ -207,8 +255,8 @@ def uneven(dim: Dim, on: Axes, mesh: Mesh) -> list[str]:
     sizes = " x ".join(f"{axis}:{mesh[axis]}" for axis in on)
     offer = f"{below} or {above}" if below else f"{above}"
     return [
-        f"dimension {dim.name} of size {dim.size} does not divide over mesh axis {sizes} ({parts} parts); nearest sizes "
-        f"that do: {offer}, or leave {dim.name} whole, or pad on request: mtf.pad(t, '{dim.name}', {above})"
+        f"dimension {dim.name} of size {dim.size} does not divide over mesh axis {sizes} ({parts} parts); nearest "
+        f"sizes that do: {offer}, or leave {dim.name} whole, or pad on request: mtf.pad(t, '{dim.name}', {above})"
     ]
 
 

@@ -17,7 +17,7 @@ from mtfcore.source_lines import aligned, dtype_name, expression, masked, ordere
 from mtfcore.steps import MOVES, Port, Program, Step
 from mtfcore.value_names import Names
 
-WIDTH = 100
+WIDTH = 108
 INDENT = "    "
 _HEAD = '''\
 import jax
@@ -55,7 +55,7 @@ def source(program: Program) -> str:
     body = [*_masked_inputs(program, names), *statements(program, names), *_returned(program, names)]
     return _HEAD.format(
         size=mesh.size, shape=shape_text(mesh.shape.values()), names=_tuple([f'"{name}"' for name in mesh.names]),
-        auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(_specs(program, arguments)), name=program.name,
+        auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(_specs(program, arguments)), name=names.function,
         arguments=", ".join(arguments), body=textwrap.indent("\n".join(body), INDENT), results=_results(program),
     )  # fmt: skip
 
@@ -86,7 +86,7 @@ def _comment(step: Step) -> str:
     if step.kind in MOVES:
         return step.arrow() + (f", the {fn} over {' '.join(step.axes)}" if fn != "sum" else "")
     added = [axis for axis in step.after.partial if all(axis not in s.partial for s in step.before)]
-    return f"→ {step.after.text()}: addends of a sum" if added and step.kind in ("einsum", "gather") else ""
+    return f"→ {step.after.text()}, addends of a sum" if added and step.kind in ("einsum", "gather") else ""
 
 
 def _commented(statement: str, comment: str, width: int) -> list[str]:
@@ -128,7 +128,7 @@ def _repeat(step: Step, operands: list[str], names: Names, indent: int) -> list[
     """A loop: the body as a function of what it carries and this turn's entry of every stacked array."""
     inner, count = names.inside(step), step.params["n_stacked"]
     carry, *parts = [inner[port.value] for port in step.body.inputs[: 1 + count]]
-    turn, entry = names.free(step.body.name, "turn"), names.free("parts")
+    turn, entry = inner.function, names.free("parts")
     stacked = _tuple(operands[1 : 1 + count]) if count else "None"
     (result,) = [inner[port.value] for port in step.body.outputs]
     unpacked = [f"{', '.join(parts) if count > 1 else _tuple(parts)} = {entry}"] if count else []

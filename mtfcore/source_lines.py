@@ -110,6 +110,8 @@ def _einsum(step: Step, operands: Operands, mesh: Mesh) -> str:
     before, after = step.before, step.after
     gone = [name for name in before[0].names if name not in after.names]
     in_order = tuple(name for name in before[0].names if name in after.names) == after.names
+    if len(operands) == 1 and not gone:
+        return ordered(operands[0], before[0].names, after.names)
     if len(operands) == 1 and in_order and step.dtype in ("f32", "f64"):
         return called("jnp.sum", operands[0], f"axis={_places(before[0], gone)}")
     letter = letters([name for s in before for name in s.names])

@@ -19,11 +19,11 @@ MOVED = {
     "slice": "sliced", "mask": "masked", "all_gather": "gathered", "reduce_scatter": "scattered",
     "all_reduce": "summed", "all_to_all": "exchanged", "permute": "permuted",
 }  # fmt: skip
-RESERVED = frozenset({"jax", "jnp", "lax", "np", "mesh", "P", "AxisType", "NamedSharding", "partial"})
+RESERVED = frozenset({"jax", "jnp", "lax", "mesh", "P", "AxisType", "NamedSharding", "in_specs", "out_specs", "place"})
 
 
 class Names:
-    """The names of one program's values, `names[value]`, and of the values inside its loops, `names.inside(step)`."""
+    """The names of one program's values, `names[value]`, and of what its loops hold, `names.inside(step)`."""
 
     def __init__(
         self,
@@ -33,7 +33,8 @@ class Names:
         is_body: bool = False,
     ) -> None:
         self.program = program
-        self.taken = taken if taken is not None else {*RESERVED, program.name}
+        self.taken = set(RESERVED) if taken is None else taken
+        self.function = self.free(program.name, "turn" if is_body else "program")
         self.last_read = _last_reads(program)
         self.literals = _literals(program)
         self.known: dict[int, str] = dict(given or {})

@@ -24,7 +24,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from mtfcore.dims import Dim
-from mtfcore.rules.resharding import MeshItems, State, must_send, shortest
+from mtfcore.rules.resharding import MeshItems, Path, State, send_share, shortest
 from mtfcore.sharding import Axes, Sharding
 
 IDLE = ("idle", "")
@@ -81,16 +81,16 @@ class _Search:
         options = [self.options(axis, free, idle_allowed) for axis in self.mesh]
         leaves = [leaf for roles in itertools.product(*options) for leaf in self.leaves(roles)]
         if len(leaves) == 1:
-            return self.evaluate(*leaves[0])
-        ranked = sorted(((self.bound(*leaf), number) for number, leaf in enumerate(leaves)))
-        best, best_rank = None, None
-        for (bound, flops), number in ranked:
-            if best_rank and (bound, flops) > best_rank[:2]:
+            return self.evaluate(*leaves[0], math.inf)
+        ranked = sorted((*self.bound(*leaf), number) for number, leaf in enumerate(leaves))
+        best, best_rank = None, (math.inf,)
+        for bound, flops, number in ranked:
+            if (bound, flops) > best_rank[:2]:
                 break
-            answer = self.evaluate(*leaves[number])
-            rank = (answer.cost, flops, self.n_moves(answer), self.earliness(answer), number)
-            if best_rank is None or rank < best_rank:
-                best, best_rank = answer, rank
+            if answer := self.evaluate(*leaves[number], best_rank[0]):
+                rank = (answer.cost, flops, self.n_moves(answer), self.earliness(answer), number)
+                if rank < best_rank:
+                    best, best_rank = answer, rank
         return best
 
     def options(self, axis: str, free: bool, idle_allowed: bool) -> list[Role]:
@@ -182,19 +182,30 @@ class _Search:
     def bound(self, on: dict[str, Axes], partial: dict[int, Axes], roles: tuple[Role, ...]) -> tuple[float, int]:
         """Lower bound of the bytes, and the FLOPs (up to a factor that all choices share)."""
         result = self.result(on, roles)
-        total = self.extra(on, result)
-        for a, b, size in self.pairs(self.needs(on, partial), result):
-            held = math.prod(_local(b, self.mesh)) * size
-            total += must_send(State(a.axes, a.partial), State(b.axes, b.partial), held, self.mesh)
+        total = self.extra(on, result) + sum(map(self.least, self.pairs(self.needs(on, partial), result)))
         work = math.prod(self.q.sizes.values()) // math.prod(self.parts(axes) for axes in on.values())
         return total, work
 
-    def evaluate(self, on: dict[str, Axes], partial: dict[int, Axes], roles: tuple[Role, ...]) -> Answer:
+    def least(self, pair: tuple[Sharding, Sharding, int]) -> float:
+        """Bytes that a reshard costs at the least."""
+        start, goal, size = pair
+        held = math.prod(_local(goal, self.mesh)) * size
+        return held * send_share(State(start.axes, start.partial), State(goal.axes, goal.partial), self.items)
+
+    def evaluate(
+        self, on: dict[str, Axes], partial: dict[int, Axes], roles: tuple[Role, ...], limit: float
+    ) -> Answer | None:
+        """The exact cost of one choice; None as soon as it must exceed the limit."""
         needs, result = self.needs(on, partial), self.result(on, roles)
-        cost = self.extra(on, result) + sum(self.path(*pair).cost for pair in self.pairs(needs, result))
+        pairs = self.pairs(needs, result)
+        cost, least = self.extra(on, result), [self.least(pair) for pair in pairs]
+        for number, pair in enumerate(pairs):
+            cost += self.path(*pair).cost
+            if cost + sum(least[number + 1 :]) > limit:
+                return None
         return Answer(needs, result, cost)
 
-    def path(self, start: Sharding, goal: Sharding, size: int):
+    def path(self, start: Sharding, goal: Sharding, size: int) -> Path:
         return shortest(
             State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size
         )

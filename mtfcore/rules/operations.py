@@ -196,7 +196,10 @@ def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding,
     for move in path.moves:
         there = Sharding.of(start.dims, *move.state)
         params = {"dims": tuple(start.names[d] for d in move.dims), "places": move.dims}
-        value = planner.collective(move.kind, value, there, move.axes, params, f"{why} {goal.text() or '()'}", tensor)
+        said = f"{why} {goal.text() or '()'}"
+        if move.kind == "slice" and not set(move.axes) & set(goal.used()):
+            said += f": the copies along {format_axes(move.axes)} share the work, so that fewer bytes travel in all"
+        value = planner.collective(move.kind, value, there, move.axes, params, said, tensor)
         here = there
     assert here == goal, f"the path from {start!r} ends at {here!r}, not {goal!r}"
     return value

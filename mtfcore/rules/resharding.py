@@ -77,25 +77,36 @@ def _free_slices(start: State, goal: State) -> Path | None:
 
 
 def _search(start: State, goal: State, sizes: tuple[int, ...], mesh: dict[str, int], item_bytes: int) -> Path:
-    goal_bytes = local_bytes(goal, sizes, mesh, item_bytes)
+    """A*. Costs are kept in bytes times the mesh's size, which makes every (g-1)/g a whole number and sums exact."""
+    items, scale = tuple(mesh.items()), math.prod(mesh.values())
+    goal_bytes = local_bytes(goal, sizes, mesh, item_bytes) * scale * (1 - 1e-12)  # a bound may not round upward
     best: dict[State, tuple[float, int]] = {start: (0.0, 0)}
     came: dict[State, tuple[State, Move]] = {}
-    heap = [(must_send(start, goal, goal_bytes, mesh), 0, 0, 0.0, start)]
+    bounds: dict[State, float] = {}
+    heap = [(0.0, 0, 0, 0.0, start)]
     tie = itertools.count(1)
     while heap:
         _, count, _, spent, state = heapq.heappop(heap)
         if state == goal:
-            return Path(spent, _joined(start, _walk_back(came, start, goal)))
+            return Path(spent / scale, _joined(_walk_back(came, start, goal)))
         if (spent, count) > best[state]:
             continue
-        held = local_bytes(state, sizes, mesh, item_bytes)
-        for move in moves(state, sizes, mesh, held, goal.partial):
-            reached = (spent + move.cost, count + 1)
-            if move.state not in best or reached < best[move.state]:
-                best[move.state], came[move.state] = reached, (state, move)
-                bound = reached[0] + must_send(move.state, goal, goal_bytes, mesh)
-                heapq.heappush(heap, (bound, reached[1], next(tie), reached[0], move.state))
+        held, count = local_bytes(state, sizes, mesh, item_bytes), count + 1
+        for move in neighbours(state, sizes, items, goal.partial):
+            after, reached = move.state, (spent + held * move.cost, count)
+            if after not in best or reached < best[after]:
+                best[after], came[after] = reached, (state, move._replace(cost=held * move.cost / scale))
+                if after not in bounds:
+                    bounds[after] = 0.0 if after == goal else goal_bytes * send_share(after, goal, items)
+                heapq.heappush(heap, (reached[0] + bounds[after], count, next(tie), reached[0], after))
     raise AssertionError(f"no path from {start} to {goal}: unreachable, since gather, reduce and slice always make one")
+
+
+@lru_cache(maxsize=50_000)
+def neighbours(state: State, sizes: tuple[int, ...], items: MeshItems, keep_partial: Axes) -> tuple[Move, ...]:
+    """The moves from a state, each with its cost for `mesh size` bytes held: a whole number."""
+    mesh = dict(items)
+    return tuple(moves(state, sizes, mesh, math.prod(mesh.values()), keep_partial))
 
 
 def _walk_back(came: dict[State, tuple[State, Move]], start: State, goal: State) -> list[Move]:
@@ -106,7 +117,7 @@ def _walk_back(came: dict[State, tuple[State, Move]], start: State, goal: State)
     return found[::-1]
 
 
-def _joined(start: State, path: list[Move]) -> tuple[Move, ...]:
+def _joined(path: list[Move]) -> tuple[Move, ...]:
     """Join neighbouring gathers, scatters or slices of one dimension into one move over several axes (same bytes)."""
     out: list[Move] = []
     for move in path:
@@ -231,10 +242,11 @@ def placements(names: Axes, n_dims: int) -> tuple[Placement, ...]:
 
 
 @lru_cache(maxsize=500_000)
-def _must_send(start: State, goal: State, mesh_items: MeshItems) -> float:
+def send_share(start: State, goal: State, mesh_items: MeshItems) -> float:
+    """A lower bound of the bytes that a device sends, as a share of what it holds at the goal."""
     mesh = dict(mesh_items)
     if start.partial != goal.partial:
-        return _must_send_sums(start, goal, mesh)
+        return _sums_share(start, goal, mesh)
     kept = 1
     for a, b in zip(start.axes, goal.axes, strict=True):
         same = 0
@@ -246,7 +258,7 @@ def _must_send(start: State, goal: State, mesh_items: MeshItems) -> float:
     return 1 - 1 / kept
 
 
-def _must_send_sums(start: State, goal: State, mesh: dict[str, int]) -> float:
+def _sums_share(start: State, goal: State, mesh: dict[str, int]) -> float:
     """Each element is sent K-1 times to be summed, then once to every further device that shall hold it."""
     if not set(goal.partial) <= set(start.partial):
         return 0.0  # masks are free, so no bound is known
@@ -261,4 +273,4 @@ def _must_send_sums(start: State, goal: State, mesh: dict[str, int]) -> float:
 
 def must_send(start: State, goal: State, goal_bytes: float, mesh: dict[str, int]) -> float:
     """A lower bound, in bytes a device, of any path from `start` to `goal`."""
-    return 0.0 if start == goal else goal_bytes * _must_send(start, goal, tuple(mesh.items()))
+    return 0.0 if start == goal else goal_bytes * send_share(start, goal, tuple(mesh.items()))
