@@ -70,6 +70,7 @@ class Frame(Running, ipywidgets.VBox):
     def __init__(self, **settings: Any) -> None:
         self.top, self.bottom = ControlsView(question=self.question), StatusView()
         self.picture = self.make_picture()
+        self.stage = ipywidgets.VBox([self.picture])  # carries the classes, which an anywidget's own element does not
         self.queue = self.make_queue()
         self.fault: BaseException | None = None
         self._shown: Shown | None = None
@@ -78,7 +79,7 @@ class Frame(Running, ipywidgets.VBox):
         self._said: list[str] = []
         self._line: tuple[str, str, tuple[Offer, ...], str] = ("ok", "", (), "")
         self._page = StillPage()
-        super().__init__([self.top, self.picture, self.bottom], state=check_state(settings, self.start))
+        super().__init__([self.top, self.stage, self.bottom], state=check_state(settings, self.start))
         self._redraw()
         self.observe(self._redraw, "state")
         self.top.on_edit(self._edited)
@@ -239,7 +240,7 @@ class Frame(Running, ipywidgets.VBox):
 
     def _say(self, change: Any = None) -> None:
         kind, _, offers, error = self._line
-        (self.picture.remove_class if kind == "ok" else self.picture.add_class)("mw-dim")
+        (self.stage.remove_class if kind == "ok" else self.stage.add_class)("mw-dim")
         table = table_html(self._shown.table) if self.bottom.unfolded and self._shown else ""
         self.bottom.shown = {
             "sentence": sentence_html(self.sentence), "kind": kind, "offers": [offer.label for offer in offers],
@@ -265,7 +266,7 @@ class Frame(Running, ipywidgets.VBox):
     def close(self) -> None:
         """Stop what runs and give up every part."""
         self.queue.stop()
-        for part in (self.top, self.picture, self.bottom):
+        for part in (self.top, self.picture, self.stage, self.bottom):
             part.close()
         super().close()
 

@@ -46,7 +46,7 @@ class Running(t.HasTraits):
         """A finished run; called on the worker."""
 
     def result_part(self) -> ipywidgets.DOMWidget | None:
-        """The widget that shows results, to be greyed when they are old."""
+        """A box or HTML that shows results, to be greyed when they are old (an anywidget: put it into a box)."""
         return None
 
     def run_settings(self) -> State:

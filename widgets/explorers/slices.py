@@ -103,10 +103,11 @@ class Slices(Frame):
         while len(axes) < wanted:
             axes.append((_free_name(dict(axes)), min(2, most(MOST_DEVICES, *(size for _, size in axes)))))
         gone = {axis for axis, _ in mesh.axes[wanted:]}
-        for name, on in layout.rules:
-            if gone & set(on):
-                self.note(f"{name} over {' '.join(on)} is not possible without {' '.join(sorted(gone))}; {name} is copied now")
         kept = [(name, on) for name, on in layout.rules if not gone & set(on)]
+        for name, on in layout.rules:
+            if (name, on) not in kept:
+                lost = " ".join(axis for axis in on if axis in gone)
+                self.note(f"{name} over {' '.join(on)} is not possible without {lost}; {name} is copied now")
         return {**state, "mesh": str(mtf.Mesh(axes)), "layout": str(mtf.Layout(kept))}
 
     # Picture ----------------------------------------------------------------------------------------------------
@@ -120,8 +121,9 @@ class Slices(Frame):
             raise LayoutError(f"{len(listed)} tensors are listed; this picture shows up to {MOST_TENSORS}")
         placed = _place(listed, rules, grid, sizes)
         drawn = [facts(sharding, grid, dtype, name) for name, sharding in placed.items()]
-        notes = (*rules.missing_axes(grid), *rules.unknown_dims([dim.name for dim in sizes]))
-        sentence = _sentence(drawn, [(name, axes) for name, axes in rules.rules if name in {dim.name for dim in sizes}], grid)
+        names = [dim.name for dim in sizes]
+        notes = (*rules.missing_axes(grid), *rules.unknown_dims(names))
+        sentence = _sentence(drawn, [(name, axes) for name, axes in rules.rules if name in names], grid)
         return Shown(sentence, {"mesh": mesh_facts(grid), "tensors": drawn}, table(drawn), notes)
 
     def paint(self, shown: Shown) -> None:
@@ -165,8 +167,8 @@ def _free_name(taken: dict[str, int]) -> str:
 def _small(mesh: mtf.Mesh) -> mtf.Mesh:
     if mesh.size > MOST_DEVICES or len(mesh.axes) > MOST_AXES:
         raise LayoutError(
-            f"mesh '{mesh}' has {mesh.size:,} devices on {len(mesh.axes)} axes; this picture draws up to {MOST_DEVICES} "
-            f"devices on up to {MOST_AXES} axes"
+            f"mesh '{mesh}' has {mesh.size:,} devices on {len(mesh.axes)} axes; "
+            f"this picture draws up to {MOST_DEVICES} devices on up to {MOST_AXES} axes"
         )
     return mesh
 

@@ -45,7 +45,8 @@ def _dims(name: str, body: str, known: Mapping[str, mtf.Dim], faults: list[str])
     except LayoutError as fault:
         faults.append(f"tensor {name}: {fault}")
         return ()
-    faults += [f"tensor {name}: no dimension {dim.name!r}; {nearest(dim.name, known)}" for dim in dims if dim.name not in known]
+    unknown = [dim.name for dim in dims if dim.name not in known]
+    faults += [f"tensor {name}: no dimension {dim!r}; {nearest(dim, known)}" for dim in unknown]
     faults += [
         f"tensor {name}: {dim.name} has sizes {known[dim.name].size} and {dim.size}; leave the second out"
         for dim in dims
@@ -65,18 +66,18 @@ def ways_out(tensors: Tensors, layout: mtf.Layout, mesh: mtf.Mesh, dims: Sequenc
     """What would work, for the first thing that does not: another size, another dimension, or copies."""
     for own in tensors.values():
         for dim in own:
-            axes = [axis for axis in layout.axes(dim.name) if axis in mesh]
-            if dim.size % mesh.group_size(axes):
-                return list(_uneven(dim, axes, own, layout, mesh, dims))
+            parts = mesh.group_size(axis for axis in layout.axes(dim.name) if axis in mesh)
+            if dim.size % parts:
+                return list(_uneven(dim, parts, own, layout, dims))
         if twice := _clash(own, layout):
             return [Offer(f"leave {name} whole", {"layout": without(layout, name)}) for name in twice]
     return []
 
 
 def _uneven(
-    dim: mtf.Dim, axes: Sequence[str], own: Sequence[mtf.Dim], layout: mtf.Layout, mesh: mtf.Mesh, dims: Sequence[mtf.Dim]
+    dim: mtf.Dim, parts: int, own: Sequence[mtf.Dim], layout: mtf.Layout, dims: Sequence[mtf.Dim]
 ) -> Iterator[Offer]:
-    parts, over = mesh.group_size(axes), " ".join(axes)
+    over = " ".join(layout.axes(dim.name))
     if dim.size < parts:
         yield Offer(f"copy {dim.name} ({parts}x the work)", {"layout": without(layout, dim.name)})
         for other in own:

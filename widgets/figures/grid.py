@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-WIDTH, HEIGHT = 236.0, 236.0
-LEFT, TOP, RIGHT, BOTTOM = 46.0, 60.0, 230.0, 214.0
+WIDTH, HEIGHT = 208.0, 206.0
+LEFT, TOP, RIGHT, BOTTOM = 44.0, 60.0, 204.0, 186.0
 GAP, CAPTION = 6.0, 11.0
 MOST_BOXES, LONGEST_STRIP = 12, 32
 
@@ -83,13 +83,13 @@ def _folded(strips: int, length: int) -> Grid:
 
 
 def _box(dims: Any, rows: int, columns: int, room_x: float, room_y: float, square: bool) -> tuple[float, float]:
-    """Box size: true squares for a mesh; for a tensor the shape's proportion, much softened, so that all can be read."""
+    """Box size: true squares for a mesh; for a tensor the shape's proportion, softened so that all can be read."""
     if len(dims) < 2:
         return room_x, min(room_y, 44.0)
     if square:
         cell = min(room_x / columns, room_y / rows, 34.0)
         return cell * columns, cell * rows
-    tall = min(max((dims[-2]["size"] / dims[-1]["size"]) ** 0.25, 0.45), 2.2)
+    tall = min(max((dims[-2]["size"] / dims[-1]["size"]) ** 0.2, 0.65), 1.6)
     width = min(room_x, room_y / tall)
     return width, min(room_y, width * tall)
 

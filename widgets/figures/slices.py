@@ -71,6 +71,10 @@ def ranges(tensor: Facts, device: int) -> list[tuple[str, int, int]]:
     return found[::-1]
 
 
+def _words(dim: str, first: int, last: int) -> str:
+    return f"{dim} {first}" if first == last else f"{dim} {first}–{last}"
+
+
 def holders(tensor: Facts) -> dict[int, list[int]]:
     """Piece → the devices that hold it."""
     found: dict[int, list[int]] = {}
@@ -85,7 +89,7 @@ def table(tensors: Sequence[Facts], devices: int = 64) -> list[tuple[str, ...]]:
     for tensor in tensors:
         by_piece = holders(tensor)
         for device in range(min(len(tensor["holds"]), devices)):
-            held = ", ".join(f"{dim} {first}–{last}" for dim, first, last in ranges(tensor, device)) or "the one value"
+            held = ", ".join(_words(*found) for found in ranges(tensor, device)) or "the one value"
             others = [str(other) for other in by_piece[tensor["holds"][device]] if other != device]
             shape = f"{tensor['dtype']}[{', '.join(map(str, tensor['local']))}]"
             rows.append((tensor["name"], str(device), held, shape, tensor["each"], " ".join(others[:16]) or "no other"))

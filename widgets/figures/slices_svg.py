@@ -64,8 +64,8 @@ def _head(tensor: Facts, is_mesh: bool) -> str:
         sizes = " ".join(f"{axis}:{size}" for axis, size in tensor["mesh"])
         return name + text(sizes, after, 15, WIDTH - after, cls="mw-mono")
     shape = f"{tensor['dtype']}[{', '.join(map(str, tensor['local']))}]"
-    holds = f"each: {shape}, {quantity(tensor['bytes'], 'iB')} modelled"
-    return name + text(tensor["placed"], after, 15, WIDTH - after, cls="mw-mono") + text(holds, 6, 31, WIDTH - 8, 10.5)
+    holds = f"{shape} · {quantity(tensor['bytes'], 'iB')} modelled"
+    return name + text(tensor["placed"], after, 15, WIDTH - after, cls="mw-mono") + text(holds, 6, 29, WIDTH - 8, 10.5)
 
 
 def _outline(grid: Grid) -> str:
@@ -203,7 +203,7 @@ def _labels(tensor: Facts, grid: Grid, colours: dict[str, str]) -> Iterator[str]
     """Names of the dimensions with a swatch for each axis, and where the cuts are."""
     dims = tensor["dims"]
     if dims:
-        yield from _dim_label(dims[-1], colours, LEFT, 50.0, RIGHT - LEFT)
+        yield from _dim_label(dims[-1], colours, LEFT, 46.0, RIGHT - LEFT)
     if len(dims) > 1:
         long = 11 * len(dims[-2]["axes"]) + 6.2 * len(_dim_words(dims[-2]))
         low = min(TOP + max(grid.boxes[-1][1] + grid.ys[-1] - TOP, long), BOTTOM + 8)

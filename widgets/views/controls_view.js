@@ -46,8 +46,6 @@ const KINDS = {
     const box = make("input", spec.wide ? "mw-text mw-wide" : "mw-text",
       { type: "text", spellcheck: false, autocomplete: "off", "aria-label": spec.label });
     box.addEventListener("change", () => edit(box.value, true));
-    // JupyterLab's own shortcuts must not see what is typed here
-    box.addEventListener("keydown", event => event.stopPropagation());
     return { nodes: [box], set(now) { if (box.value !== now.value) box.value = now.value; } };
   },
   button(spec, edit) {
@@ -58,7 +56,9 @@ const KINDS = {
 };
 
 function render({ model, el }) {
-  const root = make("div", "mw mw-live mw-top");
+  // JupyterLab's shortcuts must not take arrows and Enter from the controls
+  const root = make("div", "mw mw-live mw-top", { "data-lm-suppress-shortcuts": "true" });
+  root.addEventListener("keydown", event => event.stopPropagation());
   const question = make("div", "mw-question", { role: "heading", "aria-level": 3 });
   const row = make("div", "mw-controls");
   const run = make("div", "mw-run");
@@ -82,7 +82,7 @@ function render({ model, el }) {
     const old = kept.get(spec.name);
     if (old && old.kind === spec.kind) return old;
     const made = KINDS[spec.kind](spec, (value, released) => edit(spec.name, value, released));
-    const node = make("label", `mw-control mw-${spec.kind}`, { "data-control": spec.name });
+    const node = make("label", `mw-control mw-kind-${spec.kind}`, { "data-control": spec.name });
     if (spec.kind !== "button") {
       const name = make("span", "mw-label");
       name.textContent = spec.label;

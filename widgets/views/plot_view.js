@@ -11,19 +11,19 @@ async function load(packed) {
   finally { URL.revokeObjectURL(address); }
 }
 function plotly(model) {
-  if (!globalThis[KEY]) {
-    globalThis[KEY] = new Promise((resolve, reject) => {
-      const answer = (content, buffers) => {
-        if (!content.plotly) return;
-        model.off("msg:custom", answer);
-        load(buffers[0]).then(resolve, reject);
-      };
-      model.on("msg:custom", answer);
-      model.send({ want: "plotly" });
-    });
-    globalThis[KEY].catch(() => { globalThis[KEY] = undefined; });
-  }
-  return globalThis[KEY];
+  globalThis[KEY] ??= {};
+  const shared = globalThis[KEY];
+  shared.ready ??= new Promise((resolve, reject) => {
+    shared.take = packed => load(packed).then(resolve, reject);
+    model.send({ want: "plotly" });
+    setTimeout(() => { shared.ready = shared.done ? shared.ready : undefined; reject(new Error("the kernel did not send plotly")); }, 60000);
+  });
+  shared.ready.then(() => { shared.done = true; }, () => {});
+  return shared.ready;
+}
+// the answer belongs to the model, which outlives the view that asked
+function initialize({ model }) {
+  model.on("msg:custom", (content, buffers) => { if (content.plotly) globalThis[KEY]?.take?.(buffers[0]); });
 }
 const shade = host => getComputedStyle(host).getPropertyValue("--jp-ui-font-color1").trim() || "#333";
 
@@ -61,4 +61,4 @@ function render({ model, el }) {
   draw();
   return () => { gone = true; resized.disconnect(); themed.disconnect(); if (Plotly) Plotly.purge(host); };
 }
-export default { render };
+export default { initialize, render };

@@ -36,7 +36,7 @@ function coordinates(mesh, device) {
     .reverse().join(", ");
 }
 function render({ model, el }) {
-  const root = make("div", "mw mw-live mw-slices");
+  const root = make("div", "mw mw-live mw-slices", { "data-lm-suppress-shortcuts": "true" });
   const panels = make("div", "mw-panels");
   const readout = make("div", "mw-readout", { tabindex: 0, "aria-live": "polite", "aria-label": "what the chosen device holds" });
   root.append(panels, readout);
@@ -69,7 +69,7 @@ function render({ model, el }) {
     readout.replaceChildren(head, ...tensors.map(({ facts }) => {
       const line = make("div", "", { "data-holds": facts.name });
       const same = facts.holds.filter(piece => piece === facts.holds[device]).length - 1;
-      const copies = facts.partial.length ? "; one addend of a sum" : same ? `; ${same} other${same > 1 ? "s" : ""} hold the same` : "";
+      const copies = facts.partial.length ? "; one addend of a sum" : same ? `; ${same === 1 ? "1 other device holds" : `${same} other devices hold`} the same` : "";
       line.textContent = `${facts.name}: ${ranges(facts, device)} · ${facts.each}${copies}`;
       return line;
     }));

@@ -19,7 +19,8 @@ function copier(read) {
 }
 
 function render({ model, el }) {
-  const root = make("div", "mw mw-bottom");
+  const root = make("div", "mw mw-bottom", { "data-lm-suppress-shortcuts": "true" });
+  root.addEventListener("keydown", event => event.stopPropagation());
   const line = make("div", "mw-sentence", { tabindex: 0, "aria-label": "what happens and why" });
   const says = make("div", "mw-says", { role: "status", "aria-live": "polite" });
   const offers = make("div", "mw-offers");
@@ -45,7 +46,6 @@ function render({ model, el }) {
 
   let number = 0;
   function ask(what) { model.set("asked", { number: ++number, ...what }); model.save_changes(); }
-  state.addEventListener("keydown", event => event.stopPropagation());
   apply.addEventListener("click", () => ask({ state: state.value }));
   save.addEventListener("click", () => ask({ svg: true }));
   fold.addEventListener("toggle", () => { model.set("unfolded", fold.open); model.save_changes(); });

@@ -1,0 +1,135 @@
+"""From an explorer's texts to a plan: read `place`, plan both ways, and know what a run would hold.
+
+    >>> program, notes = planned(two_layers, "rows:4 cols:2", "batch:rows", "batch:64 io:512 hidden:2048")
+    >>> run_bytes(program)              # every value on every device, as a recorded run keeps them
+
+Plans are kept, so that stepping and the comparison of both choices cost nothing. Next file to read: `program`.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+
+import mtfcore as mtf
+from mtfcore.dims import parse_dims
+from mtfcore.errors import LayoutError, refuse
+from mtfcore.notation import is_name
+from mtfcore.tensor import Function
+from widgets.explorers.tensors import ways_out
+from widgets.numbers import count, origin, quantity
+from widgets.shown import Offer, Refused
+
+MOST_RUN_BYTES = 64 << 20
+
+
+@functools.lru_cache(maxsize=256)
+def planned(
+    fn: Function, mesh: str, layout: str, sizes: str, place: str = "", dtype: str = "f32", search: bool = False
+) -> tuple[mtf.Program, tuple[str, ...]]:
+    """The program and the warnings of planning it; a refusal comes with ways out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", mtf.LayoutWarning)
+        try:
+            program = mtf.plan(fn, mesh, layout, sizes=sizes, place=read_place(place), dtype=dtype, search=search)
+        except LayoutError as fault:
+            raise Refused(str(fault), _offers(fn, mesh, layout, sizes)) from None
+    return program, tuple(str(each.message) for each in caught if issubclass(each.category, mtf.LayoutWarning))
+
+
+def read_place(text: str) -> dict[str, str]:
+    """`x: B L E:xzy; w: E:x F` → where each input lies; all faults at once."""
+    found: dict[str, str] = {}
+    faults: list[str] = []
+    for entry in filter(None, (entry.strip() for entry in text.split(";"))):
+        name, colon, where = (part.strip() for part in entry.partition(":"))
+        if not colon or not is_name(name):
+            faults.append(f"{entry!r} does not place an input; write a name, a colon and where it lies, e.g. 'x: batch:rows io'")
+        elif name in found:
+            faults.append(f"input {name!r} is placed twice")
+        else:
+            found[name] = where
+    refuse(faults, "place")
+    return found
+
+
+def write_place(place: Mapping[str, object] | str | None) -> str:
+    """The text form of `place`, which `read_place` reads back."""
+    if place is None or isinstance(place, str):
+        return place or ""
+    return "; ".join(f"{name}: {where.text() if isinstance(where, mtf.Sharding) else where}" for name, where in place.items())
+
+
+def _offers(fn: Function, mesh: str, layout: str, sizes: str) -> list[Offer]:
+    """Ways out for the inputs, where mesh, layout and sizes can be read at all."""
+    try:
+        grid, rules, dims = mtf.Mesh(mesh), mtf.Layout(layout), parse_dims(sizes)
+    except LayoutError:  # its words say what is wrong; there is nothing to press
+        return []
+    known = {dim.name: dim for dim in dims}
+    tensors = {name: tuple(known.get(dim.name, dim) for dim in own) for name, own in fn.arguments.items()}
+    if any(dim.size is None for own in tensors.values() for dim in own):
+        return []
+    found = ways_out(tensors, rules, grid, dims)
+    return [Offer(each.label, {_NAMES.get(key, key): value for key, value in each.settings.items()}) for each in found]
+
+
+_NAMES = {"dims": "sizes"}
+
+
+# ---- what a run holds
+
+
+def run_bytes(program: mtf.Program) -> int:
+    """Bytes of all values of all steps on all devices: what a recorded run keeps in this computer's memory."""
+    inside = sum(
+        step.body.memory() * step.times * program.mesh.size for step in program.steps if step.body is not None
+    )
+    return program.memory() * program.mesh.size + inside
+
+
+def guard(program: mtf.Program, settings: Mapping[str, str], fn: Function) -> None:
+    """Refuse a run that would fill this computer's memory, and offer sizes that would not."""
+    if (held := run_bytes(program)) <= MOST_RUN_BYTES:
+        return
+    smaller = _smaller(settings, fn)
+    words = (
+        f"This run would keep {origin(quantity(held, 'iB'), 'modelled')} of values on {count(program.mesh.size, 'device')}, "
+        f"all simulated here; runs are kept to {quantity(MOST_RUN_BYTES, 'iB')}. The plan above stands; to see values, use smaller sizes."
+    )
+    raise Refused(words, [Offer(f"use {smaller}", {"sizes": smaller})] if smaller else [])
+
+
+def _smaller(settings: Mapping[str, str], fn: Function) -> str:
+    """Halve the largest size until a run fits; nothing where the sizes do not allow it."""
+    dims = {dim.name: dim.size for dim in parse_dims(settings["sizes"])}
+    halved: set[str] = set()
+    while candidates := [name for name in dims if name not in halved and dims[name] % 2 == 0]:
+        name = max(candidates, key=lambda each: dims[each])
+        sizes = _text({**dims, name: dims[name] // 2})
+        try:
+            program, _ = planned(fn, **{**settings, "sizes": sizes})
+        except LayoutError:
+            halved.add(name)  # this one cannot be halved again here
+            continue
+        dims[name] //= 2
+        if run_bytes(program) <= MOST_RUN_BYTES:
+            return sizes
+    return ""
+
+
+def _text(dims: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{size}" for name, size in dims.items())
+
+
+def differing(first: Sequence[object], second: Sequence[object]) -> tuple[list[int], list[int]]:
+    """Places at which two sequences differ, most alike parts laid side by side."""
+    import difflib
+
+    apart: tuple[list[int], list[int]] = ([], [])
+    for tag, a, b, c, d in difflib.SequenceMatcher(a=first, b=second, autojunk=False).get_opcodes():
+        if tag != "equal":
+            apart[0].extend(range(a, b))
+            apart[1].extend(range(c, d))
+    return apart
