@@ -1,0 +1,48 @@
+"""Notebooks stay small: widget state is not saved, however often a cell is run (`make lab` and this harness alike)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+
+from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
+from lab_server import SETTINGS
+
+ROOT = pathlib.Path(__file__).parents[2]
+WIDGET = "import ipywidgets\nipywidgets.VBox([ipywidgets.IntSlider(value=3), ipywidgets.Text('x' * 10_000)])"
+RUN_AGAIN = (
+    "async times => { for (let i = 0; i < times; i++) await jupyterapp.commands.execute('notebook:run-all-cells'); }"
+)
+
+
+def save(page) -> None:
+    page.evaluate("async () => { await jupyterapp.commands.execute('docmanager:save'); }")
+
+
+def test_running_a_widget_cell_a_hundred_times_does_not_grow_the_file(lab, page, notebook):
+    path = lab.root / notebook(WIDGET)
+    open_notebook(page, lab, path.name)
+    wait_ready(page)
+    run_all(page)
+    wait_done(page)
+    save(page)
+    once = path.stat().st_size
+
+    page.evaluate(RUN_AGAIN, 99)
+    wait_done(page)
+    save(page)
+    book = json.loads(path.read_text(encoding="utf-8"))
+    assert book["cells"][0]["execution_count"] == 100
+    assert error_outputs(page) == []
+    assert "widgets" not in book["metadata"]
+    assert path.stat().st_size < min(1.05 * once, 1_000_000)
+
+
+def test_make_lab_turns_off_what_this_harness_turns_off():
+    spec = importlib.util.spec_from_file_location("setup_lab", ROOT / "setup_lab.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    for name, values in setup.LAB_SETTINGS.items():
+        extension, _, plugin = name.rpartition("/")
+        assert values.items() <= SETTINGS[f"{extension}:{plugin}"].items()
