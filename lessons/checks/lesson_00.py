@@ -46,7 +46,7 @@ def linear(answer: Function, rng: Random) -> Iterator[Case]:
     answer = mtf.function(asked(answer.call))
     for _ in range(3):
         wanted = draw.mesh(rng, "rows cols")
-        factors = rng.sample((1, 2, 3, 5), 3)  # three different sizes, so that no order of dimensions is right by chance
+        factors = rng.sample((1, 2, 3, 5), 3)  # different sizes: no order is right by chance
         sizes = {name: wanted.size * factor for name, factor in zip(("batch", "io", "hidden"), factors)}
         numbers = np.random.default_rng(rng.randrange(2**32))
         x, w, b = (numbers.integers(-4, 5, shape).astype(np.float32) for shape in _shapes(**sizes))

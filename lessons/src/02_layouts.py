@@ -57,8 +57,9 @@ for name, dims in TENSORS.items():
 #
 # * the axis cuts a dimension that the result **keeps**: each device computes its own block. Nothing is sent.
 # * the axis cuts a dimension that is **contracted**: each device sums over its own part only. It holds an *addend* of
-#   the result, a **partial sum**, and somebody must add them up.
-# * the two operands use the axis for different dimensions: a **conflict**. Something must move before the product.
+#   the result, a **partial sum**, and somebody must add them up. In our notation: `partialsum:rows`.
+# * the axis has two roles at once, say it cuts `batch` in one operand and `hidden` in the other: a **conflict**.
+#   Something must move before the product.
 
 # %%
 predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden] on four devices in a line. Which rule makes partial sums?",
@@ -195,21 +196,39 @@ repaired = mtf.plan(two_layers, mesh, mtf.Layout("batch:rows hidden:cols"), size
 print(repaired, "sends", repaired.link_bytes().total, "bytes a device (modelled)")
 
 # %% [markdown]
-# ## 6 · Step through it
+# ## 6 · When operands disagree: the default and free search
 #
-# The explorer shows the same plan: each step with shapes before and after. Press *Run* to execute it on simulated
-# devices, then go forward and back and look at any device's values. **Try:**
+# Suppose x does not come as the layout says but cut along `io`, because whatever made it left it so. `place` states
+# that. The planner's **default** is that an axis without a conflict keeps its role and nothing moves on it: `rows` cuts
+# `io`, w has `io` whole and takes its slice for nothing, so x·w becomes a partial sum. **Free search** may move
+# everything and takes the plan that sends the fewest bytes.
+
+# %%
+for search in (False, True):
+    p = mtf.plan(two_layers, mesh, layout, sizes=SIZES, place={"x": "batch io:rows"}, search=search, strict=True)
+    print("free search" if search else "default", "sends", p.link_bytes().total, "bytes a device (modelled):")
+    for step in p.collectives():
+        print("   ", step.label())
+
+# %% [markdown]
+# **Why:** by default the addends of h are exchanged; free search moves x before the product, and x is the smaller
+# tensor. The default is what both papers' layouts mean, and it never repeats work. Free search is a tool for finding
+# better ones.
 #
-# * the layout `hidden:(rows cols)`: the all-reduce grows to the whole of y over all eight devices;
-# * place `x` as `batch io:rows`: now x and w disagree. What moves?
-# * switch on *free search*. By default an axis without a conflict keeps its role and nothing moves on it. Free search
-#   may move everything and takes the least bytes. Compare the two and see what it repeats on every device.
+# ## 7 · Step through it
+#
+# The explorer shows the plan of section 4: each step with shapes before and after. Press *Run* to execute it on
+# simulated devices, then go forward and back and look at any device's values. **Try:**
+#
+# * the layout `hidden:(rows cols)`: the all-reduce now covers the whole of y and all eight devices;
+# * place x as in section 6, and compare the default with free search;
+# * look at y on devices 0 and 1 before the last step and after it.
 
 # %%
 program(two_layers, mesh="rows:4 cols:2", layout="batch:rows hidden:cols", sizes=SIZES)
 
 # %% [markdown]
-# ## 7 · Exercises
+# ## 8 · Exercises
 #
 # **Exercise 1 (fill a line).** `layout` is a dictionary from dimension to mesh axis, for example `{"io": "rows"}`.
 # `left`, `right` and `out` are lists of dimension names. Return the set of axes over which the einsum's result is a
