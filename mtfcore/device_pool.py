@@ -36,8 +36,8 @@ class Devices:
 
     def __repr__(self) -> str:
         kinds = sorted({d.device_kind for d in self.attached})
-        more = f"; attached: {len(self.attached)} x {', '.join(kinds)}" if self.attached else "; no accelerator attached"
-        return f"simulated CPU mesh, {self.simulated} devices (they share this computer's cores; never timed as hardware){more}"
+        more = f"attached: {len(self.attached)} x {', '.join(kinds)}" if self.attached else "no accelerator attached"
+        return f"simulated CPU mesh, {self.simulated} devices (sharing this computer's cores: no hardware speed); {more}"
 
 
 def devices(n: int = 64) -> Devices:
@@ -85,7 +85,8 @@ def simulated_mesh(mesh: Mesh) -> Any:
     count = _start(max(64, mesh.size))
     if count < mesh.size:
         raise DeviceError(
-            f"mesh '{mesh}' needs {mesh.size} devices, this kernel has {count} simulated; " + RESTART.format(n=mesh.size)
+            f"mesh '{mesh}' needs {mesh.size} devices, this kernel has {count} simulated; "
+            + RESTART.format(n=mesh.size)
         )
     import jax
 
@@ -99,7 +100,7 @@ def attached_mesh(mesh: Mesh) -> Any:
     found = attached_devices()
     if not found:
         raise DeviceError(
-            "no TPU or GPU is attached (JAX sees only the CPU); use mtf.simulate to run the same steps on simulated devices"
+            "no TPU or GPU is attached (JAX sees only the CPU); mtf.simulate runs the same steps on simulated devices"
         )
     if len(found) < mesh.size:
         kind = found[0].device_kind

@@ -22,10 +22,8 @@ ELEMENTWISE: dict[str, Elementwise] = {
     "divide": Elementwise(2, "first"),
     "identity": Elementwise(1, "product"),
     **{name: Elementwise(2, "none") for name in ("maximum", "minimum", "power")},
-    **{
-        name: Elementwise(1, "none")
-        for name in ("relu", "gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "square", "absolute", "cast")
-    },
+    **{name: Elementwise(1, "none") for name in ("relu", "gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt")},
+    **{name: Elementwise(1, "none") for name in ("rsqrt", "square", "absolute", "cast")},
     **{name: Elementwise(2, "none", True) for name in ("equal", "less", "greater", "logical_and", "logical_or")},
     "logical_not": Elementwise(1, "none", True),
     "where": Elementwise(3, "none"),

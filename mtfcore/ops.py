@@ -52,10 +52,11 @@ def wanted(graph: Graph, out: str | None, dims: tuple[Dim, ...], about: str) -> 
     """Read `out`: exact where it names an axis or partialsum, else the layout's; its names must be those of `dims`."""
     if out is None:
         return None
-    items = [item for item in parse(out)]
+    items = parse(out)
     names = [item.name for item in items if item.name != PARTIAL]
     here = [dim.name for dim in dims]
-    faults = [f"out names {name!r}, which the result does not have; {nearest(name, here)}" for name in names if name not in here]
+    extra = [name for name in names if name not in here]
+    faults = [f"out names {name!r}, which the result does not have; {nearest(name, here)}" for name in extra]
     faults += [f"out leaves out {name!r}" for name in here if name not in names]
     refuse(faults, f"{about}, out='{out}'")
     if not any(item.axes for item in items):
@@ -162,7 +163,8 @@ def _pins(operands: Sequence[Tensor], at: At) -> tuple[Sharding | None, ...] | N
     for key, text in by_number.items():
         number = key if isinstance(key, int) else labels.index(key) if key in labels else -1
         if not 0 <= number < len(operands):
-            raise LayoutError(f"at: no operand {key!r}; {nearest(str(key), [*labels, *map(str, range(len(operands)))])}")
+            legal = [*labels, *map(str, range(len(operands)))]
+            raise LayoutError(f"at: no operand {key!r}; {nearest(str(key), legal)}")
         if text is not None:
             found[number] = Sharding(operands[number].dims, text) if isinstance(text, str) else text
     return tuple(found)

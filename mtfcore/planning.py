@@ -18,8 +18,9 @@ from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.moves import State
 from mtfcore.rules.operations import PLANNERS, reshard_steps
-from mtfcore.rules.resharding import State, shortest
+from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
 from mtfcore.tensor import LAYOUT, Function, Graph, Op

@@ -36,7 +36,8 @@ class Run:
         """Run on whole arrays, in the order of the inputs or by name; returns whole numpy arrays."""
         self._arrays, self._recorded = check_arrays(self.program, args, kwargs), None
         results = launch(self.compiled, *self._arrays)
-        return unpack(self.program, [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)])
+        summed = [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)]
+        return unpack([port.name for port in self.program.outputs], summed)
 
     @cached_property
     def fn(self) -> Callable:
@@ -76,7 +77,7 @@ class Run:
             outputs = interpret(program, arrays, kept)
             if kept is not None:
                 return {path: value[None] for path, value in kept.items()}
-            return [o.reshape((1,) * len(p.sharding.partial) + o.shape) for o, p in zip(outputs, program.outputs, strict=True)]
+            return [_stackable(port, value) for port, value in zip(program.outputs, outputs, strict=True)]
 
         whole = [_in_spec(port) for port in program.inputs]
         out = everywhere if record else [_out_spec(port) for port in program.outputs]
@@ -123,10 +124,9 @@ class Run:
     def __repr__(self) -> str:
         kind = self.jax_mesh.devices.flat[0].device_kind
         where = "simulated CPU" if kind == "cpu" else kind
-        return f"<Run of {self.program.name} on {self.program.mesh.size} {where} devices ({self.program.mesh}){self._noted()}>"
-
-    def _noted(self) -> str:
-        return f"; {self.note}" if self.note else ""
+        note = f"; {self.note}" if self.note else ""
+        mesh = self.program.mesh
+        return f"<Run of {self.program.name} on {mesh.size} {where} devices ({mesh}){note}>"
 
 
 def simulate(program: Program) -> Run:
@@ -162,6 +162,11 @@ def _out_spec(port: Port) -> Any:
     return PartitionSpec(*port.sharding.partial, *_in_spec(port))
 
 
+def _stackable(port: Port, value: Any) -> Any:
+    """A device's part of an output, with a leading 1 for each axis still to be summed."""
+    return value.reshape((1,) * len(port.sharding.partial) + value.shape)
+
+
 def _as_partial(mask: Callable, port: Port, array: Any, mesh: Mesh) -> Any:
     """An input placed as a partial sum is given whole: device 0 along those axes keeps it, the others hold zeros."""
     for axis in port.sharding.partial:
@@ -174,9 +179,8 @@ def _summed(port: Port, value: Any) -> np.ndarray:
     return array.sum(axis=axes, dtype=array.dtype) if axes else array
 
 
-def unpack(program: Program, results: list[Any]) -> Any:
+def unpack(names: list[str], results: list[Any]) -> Any:
     """One result, a tuple, or a dictionary, as the function returned them."""
-    names = [port.name for port in program.outputs]
     if names == ["out"]:
         return results[0]
     if names == [f"out{n}" for n in range(len(names))]:
@@ -197,7 +201,8 @@ def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, A
         if name not in given:
             faults.append(f"input {name} ({expected}) is missing")
         elif np.shape(given[name]) != port.sharding.shape:
-            faults.append(f"input {name} has shape {np.shape(given[name])}, expected {port.sharding.shape} ({expected})")
+            shape = np.shape(given[name])
+            faults.append(f"input {name} has shape {shape}, expected {port.sharding.shape} ({expected})")
     refuse(faults, f"run of {program.name}")
     import jax.numpy as jnp
 

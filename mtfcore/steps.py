@@ -5,7 +5,7 @@ steps of one function on one mesh. Executor, drawings and costs all read these a
 
     >>> print(mtf.plan(two_layers, mesh, layout, sizes="batch:64 io:512 hidden:2048").table())
 
-Next file to read: `rules.resharding`.
+Next file to read: `rules.moves`.
 """
 
 from __future__ import annotations

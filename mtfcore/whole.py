@@ -70,7 +70,7 @@ class WholeRun:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on whole arrays; returns numpy arrays."""
         results = launch(self.compiled, *check_arrays(self.program, args, kwargs))
-        return unpack(self.program, [np.asarray(result) for result in results])
+        return unpack([port.name for port in self.program.outputs], [np.asarray(result) for result in results])
 
 
 def single(program: Program) -> WholeRun:
@@ -116,8 +116,7 @@ def call_on_arrays(fn: Function, arguments: Mapping[str, Any]) -> Any:
     floats = [dtype for dtype in dtypes.values() if is_float(dtype)]
     graph = Function(fn.call, dtypes).trace([Dim(*pair) for pair in sizes.items()], floats[0] if floats else "f32")
     results = [np.asarray(result) for result in run_graph(graph, [arrays[name] for name in graph.inputs])]
-    names = list(graph.outputs)
-    return results[0] if names == ["out"] else tuple(results) if "out0" in names else dict(zip(names, results, strict=True))
+    return unpack(list(graph.outputs), results)
 
 
 def _sizes(fn: Function, arrays: Mapping[str, Any]) -> dict[str, int]:

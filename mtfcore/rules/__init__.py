@@ -1,6 +1,6 @@
 """The rules: from where tensors lie to the steps an operation needs. Pure functions; no devices, no JAX.
 
-`resharding` moves one tensor from one sharding to another by a shortest path; `choosing` decides how an
-operation with several operands is cut over the mesh; `reshaping` carries axes through splits and merges;
-`operations` puts these together, one function an operation. Next file to read: `resharding`.
+`moves` lists what one tensor can do; `resharding` takes it from one sharding to another by a shortest path;
+`choosing` decides how an operation with several operands is cut over the mesh; `reshaping` carries axes through
+splits and merges; `operations` puts these together, one function an operation. Next file to read: `moves`.
 """

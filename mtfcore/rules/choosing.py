@@ -24,7 +24,8 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from mtfcore.dims import Dim
-from mtfcore.rules.resharding import MeshItems, Path, State, send_share, shortest
+from mtfcore.rules.moves import MeshItems, State
+from mtfcore.rules.resharding import Path, send_share, shortest
 from mtfcore.sharding import Axes, Sharding
 
 IDLE = ("idle", "")
@@ -206,9 +207,7 @@ class _Search:
         return Answer(needs, result, cost)
 
     def path(self, start: Sharding, goal: Sharding, size: int) -> Path:
-        return shortest(
-            State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size
-        )
+        return shortest(State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size)
 
     def n_moves(self, answer: Answer) -> int:
         return sum(len(self.path(*pair).moves) for pair in self.pairs(answer.needs, answer.result))
@@ -226,6 +225,5 @@ def _lay(dims: tuple[Dim, ...], on: dict[str, Axes], partial: Axes, whole: froze
 
 def _local(sharding: Sharding, mesh: dict[str, int]) -> list[int]:
     return [
-        dim.size // math.prod(mesh[axis] for axis in on)
-        for dim, on in zip(sharding.dims, sharding.axes, strict=True)
+        dim.size // math.prod(mesh[axis] for axis in on) for dim, on in zip(sharding.dims, sharding.axes, strict=True)
     ]

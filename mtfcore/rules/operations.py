@@ -15,8 +15,9 @@ from mtfcore.elementwise import ELEMENTWISE
 from mtfcore.errors import refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
-from mtfcore.rules.resharding import State, shortest
+from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Sharding
 from mtfcore.tensor import Op
 
@@ -48,9 +49,8 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
         needs, result = _pinned(planner, number, op, pins)
     else:
         whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
-        question = Question(
-            operands, op.dims, linear(op), want, whole, op.kind == "reduce", planner.search or op.params.get("search", False)
-        )
+        free = planner.search or op.params.get("search", False)
+        question = Question(operands, op.dims, linear(op), want, whole, op.kind == "reduce", free)
         needs, result, _ = choose(question, planner.items, planner.item_bytes(op))
     values = [planner.need(i, s, _reason(planner, op, i)) for i, s in zip(op.inputs, needs, strict=True)]
     value = planner.emit(
@@ -67,15 +67,14 @@ def _combine(planner: Planner, number: int, op: Op, need: Sharding, value: int) 
     over = tuple(axis for name, on in need.on.items() if name not in op.names for axis in on)
     if not over:
         return value
-    why = f"each device has the {op.params['fn']} of its own part"
-    return planner.collective("all_reduce", value, planner.sharding_of(value), over, {"fn": op.params["fn"]}, why, number)
+    fn = op.params["fn"]
+    why = f"each device has the {fn} of its own part"
+    return planner.collective("all_reduce", value, planner.sharding_of(value), over, {"fn": fn}, why, number)
 
 
 def _pinned(planner: Planner, number: int, op: Op, pins: tuple) -> tuple[tuple[Sharding, ...], Sharding]:
     """The shardings that `at` fixes; refuses those that do not fit together in one local product."""
-    needs = tuple(
-        (pin or planner.placed[i]).without(planner.ones) for i, pin in zip(op.inputs, pins, strict=True)
-    )
+    needs = tuple((pin or planner.placed[i]).without(planner.ones) for i, pin in zip(op.inputs, pins, strict=True))
     on, faults = {}, []
     for need, i in zip(needs, op.inputs, strict=True):
         need.check(planner.mesh)
@@ -159,7 +158,8 @@ def plan_settle(planner: Planner, number: int, op: Op) -> int:
 def plan_made(planner: Planner, number: int, op: Op) -> int:
     """Constants and indices: every device makes its own, nothing is sent."""
     whole = Sharding.of(op.dims, ((),) * len(op.dims))
-    value = planner.emit(op.kind, [], whole, op.dtype, params=dict(op.params), tensor=number, why="made where it is used")
+    why = "made where it is used"
+    value = planner.emit(op.kind, [], whole, op.dtype, params=dict(op.params), tensor=number, why=why)
     return planner.finish(number, value, None)
 
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError
-from mtfcore.rules.resharding import MeshItems, State, must_send, placements, shortest
+from mtfcore.rules.moves import MeshItems, State, placements
+from mtfcore.rules.resharding import must_send, shortest
 from mtfcore.sharding import Axes, Sharding
 
 
@@ -100,7 +101,7 @@ def _handed(joined: list[str], group: Group, mesh: dict[str, int]) -> list[Axes]
 def choose_reshape(
     s: Sharding, cut: tuple[Group, ...], want: Sharding | None, mesh_items: MeshItems, item_bytes: int
 ) -> tuple[Sharding, Sharding]:
-    """(where the operand must lie, where the result then lies), by least bytes over every placement of the axes in use."""
+    """(where the operand must lie, where the result then lies), by least bytes over placements of the axes in use."""
     mesh = dict(mesh_items)
     as_it_is = carry(s, cut, mesh)
     if as_it_is is not None and want in (None, as_it_is):
@@ -132,11 +133,7 @@ def _candidates(s: Sharding, cut: tuple[Group, ...], want: Sharding | None, mesh
             result = carry(start, cut, mesh)
             if result is not None:
                 bound = _bound(s, start, mesh, item_bytes) + (_bound(result, want, mesh, item_bytes) if want else 0)
-                yield bound, _bytes(result, mesh, item_bytes), _order(axes), start, result
-
-
-def _order(axes: tuple[Axes, ...]) -> tuple:
-    return tuple(axes)
+                yield bound, _bytes(result, mesh, item_bytes), axes, start, result
 
 
 def _bytes(s: Sharding, mesh: dict[str, int], item_bytes: int) -> int:
@@ -153,6 +150,7 @@ def _cost(s: Sharding, start: Sharding, result: Sharding, want: Sharding | None,
     first = shortest(State(s.axes, s.partial), State(start.axes, start.partial), s.shape, items, item_bytes)
     cost, count = first.cost, len(first.moves)
     if want is not None:
-        then = shortest(State(result.axes, result.partial), State(want.axes, want.partial), want.shape, items, item_bytes)
+        made, wanted = State(result.axes, result.partial), State(want.axes, want.partial)
+        then = shortest(made, wanted, want.shape, items, item_bytes)
         cost, count = cost + then.cost, count + len(then.moves)
     return cost, _bytes(result, dict(items), item_bytes), count
