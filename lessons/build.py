@@ -60,6 +60,9 @@ def tags(cell: NotebookNode) -> list[str]:
 def notebook(source: Path, kind: str) -> dict:
     """The student's or the solved notebook of a source, as plain data."""
     kept = [cell for cell in cells(source) if LEFT_OUT[kind] not in tags(cell)]
+    if kind == "solved":  # it lies one folder deeper than the glossary
+        for cell in kept:
+            cell.source = cell.source.replace("](GLOSSARY.md", "](../GLOSSARY.md")
     made = [_cell(cell, f"{source.stem[:2]}-{number:03}") for number, cell in enumerate(kept)]
     return {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 

@@ -62,7 +62,7 @@ for name, dims in TENSORS.items():
 #   Something must move before the product.
 
 # %%
-predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden] on four devices in a line. Which rule makes partial sums?",
+predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden], four devices in a line. Which rule makes partial sums?",
         choices=["batch:rows", "hidden:rows", "io:rows"])
 
 # %% tags=["solution"]
@@ -104,8 +104,8 @@ for number, step in enumerate(plan.steps):
 # device receives only its own block of the sum, a **reduce-scatter**. With `partialsum` the addends stay as they are.
 
 # %%
-predict("02 scatter", "An all-reduce of an f32 result batch:16 hidden:128 over rows:4 makes each device send 12,288 bytes. "
-        "How many does a reduce-scatter make it send?", unit="bytes")
+predict("02 scatter", "An all-reduce of an f32 result batch:16 hidden:128 over rows:4 makes each device "
+        "send 12,288 bytes. How many does a reduce-scatter make it send?", unit="bytes")
 
 # %% tags=["solution"]
 predict.record("02 scatter", 6144)

@@ -111,7 +111,9 @@ def test_one_failure_is_shown_and_repaired(source):
     assert "repaired" in cells[failing[0] + 1]
 
 
+@pytest.mark.parametrize("kind", ["student", "solved"])
 @lessons
-def test_links_lead_somewhere(source):
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", prose(source)):
-        assert (build.HERE / target).exists(), target
+def test_links_lead_somewhere(source, kind):
+    folder = build.target(source, kind).parent
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", build.text(source, kind)):
+        assert (folder / target).exists(), target

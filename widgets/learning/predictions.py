@@ -64,7 +64,10 @@ class Prediction:
     def _make_field(self) -> ipywidgets.ValueWidget:
         if self.choices:
             return ipywidgets.RadioButtons(options=self.choices, value=None, layout={"width": "auto"})
-        return ipywidgets.Text(placeholder=f"a number of {self.unit}" if self.unit else "a number")
+        wanted = f"a number of {self.unit}" if self.unit else "a number"
+        field = ipywidgets.Text(placeholder=wanted, tooltip=self.question, continuous_update=False)
+        field.observe(self._record, "value")  # Enter records as the button does
+        return field
 
     def _say_what_is_recorded(self) -> None:
         entry = self._entry()
