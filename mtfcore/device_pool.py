@@ -10,7 +10,6 @@ it takes is not, so no time measured on them is ever shown as hardware speed. Ne
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 from collections.abc import Callable
@@ -120,9 +119,10 @@ def _jax_mesh(mesh: Mesh, found: list[Any]) -> Any:
 
 
 def idle_note(mesh: Mesh, total: int, kind: str) -> str:
-    """One sentence that names idle devices; empty if there are none."""
-    idle = total - math.prod(mesh.shape.values())
-    return f"{idle} of {total} {kind} devices idle" if idle else ""
+    """One sentence that names the idle devices; empty if there are none."""
+    idle = total - mesh.size
+    which = f"{mesh.size} to {total - 1}" if idle > 1 else f"{total - 1}"
+    return f"{idle} of {total} {kind} devices idle (number {which})" if idle else ""
 
 
 def launch(fn: Callable, *args: Any) -> Any:

@@ -44,6 +44,12 @@ class Layout:
     def __repr__(self) -> str:
         return f"Layout({str(self)!r})"
 
+    def mesh_tensorflow(self) -> str:
+        """The string that Mesh-TensorFlow reads, `batch:rows;hidden:cols`; it has one axis a dimension."""
+        several = [name for name, axes in self.rules if len(axes) > 1]
+        refuse([f"{name} lies on several axes, which Mesh-TensorFlow cannot say" for name in several], f"layout '{self}'")
+        return ";".join(f"{name}:{axis}" for name, (axis,) in self.rules)
+
     def sharding(self, dims: DimsLike, mesh: Mesh | str, strict: bool = False) -> Sharding:
         """Where a tensor of these dimensions lies; `LayoutError` with all faults if it cannot.
 

@@ -62,6 +62,10 @@ class Mesh:
     def __repr__(self) -> str:
         return f"Mesh({str(self)!r})"
 
+    def mesh_tensorflow(self) -> str:
+        """The string that Mesh-TensorFlow reads: `rows:4;cols:2`."""
+        return ";".join(f"{name}:{size}" for name, size in self.axes)
+
     def group_size(self, axes: Iterable[str]) -> int:
         """How many devices differ only along these axes."""
         return math.prod(self[axis] for axis in axes)

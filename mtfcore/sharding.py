@@ -170,6 +170,19 @@ class Sharding:
 
         return PartitionSpec(*[None if not on else on[0] if len(on) == 1 else on for on in self.axes])
 
+    def named_sharding(self, devices: object) -> object:
+        """The same placement as a `jax.sharding.NamedSharding`; `devices` is a `jax.sharding.Mesh`, or a `Mesh`
+
+        to be laid on simulated devices.
+        """
+        from jax.sharding import NamedSharding
+
+        if isinstance(devices, Mesh):
+            from mtfcore.device_pool import simulated_mesh
+
+            devices = simulated_mesh(self.check(devices) and devices)
+        return NamedSharding(devices, self.partition_spec())
+
     def same_sets(self, other: Sharding) -> bool:
         """Equal but for the order of axes within a dimension, as the second paper's subscripts are."""
         mine, theirs = ([set(on) for on in (*s.axes, s.partial)] for s in (self, other))
@@ -184,6 +197,9 @@ class Sharding:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple:
+        return Sharding.of, (self.dims, self.axes, self.partial)  # hashes of texts differ between processes
 
     def __str__(self) -> str:
         return format_paper(self.names, self.axes, self.partial) or self.text()
