@@ -293,7 +293,7 @@ def developer_commands() -> dict[str, list[str]]:
         "test-long": [*tests, "--long"],
         "bench": ["-m", "tests.benchmarks"],
         "lint": ["-m", "ruff", "check", "."],
-        "lessons": ["lessons/build.py"],
+        "lessons": ["-m", "lessons.build"],
     }
 
 
