@@ -36,7 +36,7 @@ class Devices:
     def __repr__(self) -> str:
         kinds = sorted({d.device_kind for d in self.attached})
         more = f"attached: {len(self.attached)} x {', '.join(kinds)}" if self.attached else "no accelerator attached"
-        return f"simulated CPU mesh, {self.simulated} devices (sharing this computer's cores: no hardware speed); {more}"
+        return f"simulated CPU mesh, {self.simulated} devices (on this computer's cores: no hardware speed); {more}"
 
 
 def devices(n: int = 64) -> Devices:

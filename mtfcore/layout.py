@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
@@ -44,10 +45,16 @@ class Layout:
     def __repr__(self) -> str:
         return f"Layout({str(self)!r})"
 
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        from mtfcore.rendering import render_layout
+
+        return render_layout(self, path, subtree_renderer)
+
     def mesh_tensorflow(self) -> str:
         """The string that Mesh-TensorFlow reads, `batch:rows;hidden:cols`; it has one axis a dimension."""
         several = [name for name, axes in self.rules if len(axes) > 1]
-        refuse([f"{name} lies on several axes, which Mesh-TensorFlow cannot say" for name in several], f"layout '{self}'")
+        faults = [f"{name} lies on several axes, which Mesh-TensorFlow cannot say" for name in several]
+        refuse(faults, f"layout '{self}'")
         return ";".join(f"{name}:{axis}" for name, (axis,) in self.rules)
 
     def sharding(self, dims: DimsLike, mesh: Mesh | str, strict: bool = False) -> Sharding:

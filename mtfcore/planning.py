@@ -47,7 +47,10 @@ def plan(
         raise LayoutError(f"expected a function made with @mtf.function, got {type(fn).__name__} {fn!r}")
     mesh, layout = Mesh(mesh), Layout(layout)
     graph = fn.trace(sizes, dtype)
-    layout.complain(layout.missing_axes(mesh, graph.dim_names()) + layout.unknown_dims(graph.dim_names()), strict)
+    names = graph.dim_names()
+    extra = [name for name in graph.sizes if name not in names]
+    unused = [f"size of {name!r} ignored, no tensor has it ({nearest(name, names)})" for name in extra]
+    layout.complain(layout.missing_axes(mesh, names) + layout.unknown_dims(names) + unused, strict)
     _check_place(place or {}, graph)
     planner = Planner(graph, mesh, layout, search)
     return planner.program(planner.input_places(place or {}))
@@ -118,7 +121,10 @@ class Planner:
         """Where an operation's result is wanted, if anything says so."""
         if op.out is None:
             return None
-        s = self.layout.place(op.dims, self.mesh) if op.out == LAYOUT else op.out.check(self.mesh)
+        try:
+            s = self.layout.place(op.dims, self.mesh) if op.out == LAYOUT else op.out.check(self.mesh)
+        except LayoutError as error:
+            raise LayoutError(f"result of {op.params.get('fn', op.kind)}: {error}") from None
         return s.without(self.ones)
 
     def need(self, number: int, goal: Sharding, why: str) -> int:

@@ -52,7 +52,6 @@ class Graph:
         self.inputs: dict[str, int] = {}
         self.outputs: dict[str, int] = {}
         self.captured: dict[int, int] = {}  # tensor of the parent → input here
-        self.used_sizes: set[str] = set()
 
     def add(self, op: Op) -> Tensor:
         self.ops.append(op)
@@ -78,7 +77,6 @@ class Graph:
     def size(self, dim: Dim) -> Dim:
         """A dimension with its size, from the text or from `sizes=`."""
         known = self.sizes.get(dim.name)
-        self.used_sizes.add(dim.name)
         return dim if dim.size is not None or known is None else Dim(dim.name, known)
 
     def label(self, number: int) -> str:
@@ -90,8 +88,10 @@ class Graph:
         return f"{op.params.get('fn', op.kind)}({', '.join(inner)})"
 
     def dim_names(self) -> list[str]:
-        """Every dimension name that a tensor has."""
-        return list(dict.fromkeys(name for op in self.ops for name in op.names))
+        """Every dimension name that a tensor has, those inside repeated blocks included."""
+        bodies = [op.params["body"] for op in self.ops if op.kind == "repeat"]
+        own = [name for op in self.ops for name in op.names]
+        return list(dict.fromkeys(own + [name for body in bodies for name in body.dim_names()]))
 
 
 class Tensor:
@@ -127,6 +127,11 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"{self.graph.label(self.number)}[{', '.join(map(str, self.dims))}]"
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        from mtfcore.rendering import render_tensor
+
+        return render_tensor(self, path, subtree_renderer)
 
     def __bool__(self) -> bool:
         raise LayoutError(f"{self} has no value while the function is being planned; use mtf.where to choose by values")
@@ -173,9 +178,10 @@ class Function:
         self.dtypes = {name: canonical(dtype) for name, dtype in (dtypes or {}).items()}
         self.arguments = {name: parse_dims(text) for name, text in _annotations(call).items()}
         unknown = [name for name in self.dtypes if name not in self.arguments]
-        refuse([f"no argument {name!r}; {nearest(name, self.arguments)}" for name in unknown], f"dtypes of {call.__name__}")
+        faults = [f"no argument {name!r}; {nearest(name, self.arguments)}" for name in unknown]
+        refuse(faults, f"dtypes of {call.__name__}")
 
-    def trace(self, sizes: DimsLike = "", dtype: object = "f32") -> Graph:
+    def trace(self, sizes: DimsLike = "", dtype: object = "f32", **options: Any) -> Graph:
         """Run the Python once on tensors without values; refuses missing sizes, all at once."""
         known = {dim.name: dim.size for dim in parse_dims(sizes) if dim.size is not None}
         graph = Graph(self.__name__, known, canonical(dtype))
@@ -185,7 +191,7 @@ class Function:
         refuse([f"no size for dimension {n!r} ({hint})" for n, hint in hints.items()], f"sizes of {self.__name__}")
         refuse(self._clashes(known), f"sizes of {self.__name__}")
         tensors = {n: graph.input(n, dims, self.dtypes.get(n, graph.dtype)) for n, dims in placed.items()}
-        record_outputs(graph, self.call(**tensors))
+        record_outputs(graph, self.call(**tensors, **options))
         return graph
 
     def _clashes(self, known: Mapping[str, int]) -> list[str]:
@@ -200,10 +206,20 @@ class Function:
         """On tensors: part of a larger function. On arrays: one run on whole arrays, without mesh (the oracle)."""
         bound = inspect.signature(self.call).bind(*args, **kwargs)
         if any(isinstance(value, Tensor) for value in bound.arguments.values()):
+            self._check_names(bound.arguments)
             return self.call(*bound.args, **bound.kwargs)
         from mtfcore.whole import call_on_arrays
 
         return call_on_arrays(self, bound.arguments)
+
+    def _check_names(self, arguments: Mapping[str, Any]) -> None:
+        """A tensor handed to a function inside a function must have the names that the argument says."""
+        faults = []
+        for name, dims in self.arguments.items():
+            said, given = [dim.name for dim in dims], arguments.get(name)
+            if isinstance(given, Tensor) and list(given.names) != said:
+                faults.append(f"argument {name} says '{' '.join(said)}', got {given!r}; use mtf.rename or mtf.transpose")
+        refuse(faults, f"call of {self.__name__}")
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}: {' '.join(map(str, dims))!r}" for name, dims in self.arguments.items())
@@ -213,6 +229,7 @@ class Function:
 def function(call: Callable | None = None, *, dtypes: Mapping[str, str] | None = None) -> Any:
     """Make a named function: each argument's annotation is its dimensions, e.g. `x: "batch io"`.
 
+    An argument with a default and no such annotation is an ordinary Python value, e.g. `eps=1e-6`.
     `dtypes` gives arguments that are not of the program's dtype: `@mtf.function(dtypes={"tokens": "i32"})`.
     """
     return Function(call, dtypes) if call is not None else lambda later: Function(later, dtypes)
@@ -224,6 +241,8 @@ def _annotations(call: Callable) -> dict[str, str]:
         text = parameter.annotation
         if isinstance(text, str) and text[:1] in "'\"":
             text = ast.literal_eval(text)  # under `from __future__ import annotations` the quotes are kept
+        if parameter.default is not parameter.empty and not isinstance(text, str):
+            continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not isinstance(text, str):
             faults.append(f"argument {name} does not say its dimensions; write e.g. {name}: 'batch io'")
         found[name] = text

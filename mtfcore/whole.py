@@ -110,11 +110,13 @@ def call_on_arrays(fn: Function, arguments: Mapping[str, Any]) -> Any:
     """A named function called on plain arrays: sizes come from the arrays, the result is the oracle's."""
     import jax.numpy as jnp
 
-    arrays = {name: jnp.asarray(value) for name, value in arguments.items()}
+    arrays = {name: jnp.asarray(value) for name, value in arguments.items() if name in fn.arguments}
+    options = {name: value for name, value in arguments.items() if name not in fn.arguments}
     sizes = _sizes(fn, arrays)
     dtypes = {name: canonical(array.dtype) for name, array in arrays.items()}
     floats = [dtype for dtype in dtypes.values() if is_float(dtype)]
-    graph = Function(fn.call, dtypes).trace([Dim(*pair) for pair in sizes.items()], floats[0] if floats else "f32")
+    dtype = floats[0] if floats else "f32"
+    graph = Function(fn.call, dtypes).trace([Dim(*pair) for pair in sizes.items()], dtype, **options)
     results = [np.asarray(result) for result in run_graph(graph, [arrays[name] for name in graph.inputs])]
     return unpack(list(graph.outputs), results)
 
