@@ -6,7 +6,6 @@ shape that results is checked against the step's sharding. Next file to read: `r
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from jax import Array, lax
 
 from mtfcore.kernels import KERNELS, Call
 from mtfcore.mesh import Mesh
+from mtfcore.permuting import permute_axes, permute_pairs
 from mtfcore.steps import Program, Step
 
 Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
@@ -104,36 +104,10 @@ def _all_to_all(step: Step, array: Array, mesh: Mesh) -> Array:
 
 
 def _permute(step: Step, array: Array, mesh: Mesh) -> Array:
-    names = tuple(name for name in mesh.names if name in step.axes)  # ppermute takes mesh order, whatever is given
-    return lax.ppermute(array, names, permute_pairs(step, mesh))
+    return lax.ppermute(array, permute_axes(step, mesh), permute_pairs(step, mesh))
 
 
 MOVES: dict[str, Callable[[Step, Array, Mesh], Array]] = {
     "slice": _slice, "mask": _mask, "all_gather": _all_gather, "reduce_scatter": _reduce_scatter,
     "all_reduce": _all_reduce, "all_to_all": _all_to_all, "permute": _permute,
 }  # fmt: skip
-
-
-def permute_pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]]:
-    """(from, to) along the step's axes, in mesh order; a device that holds what it wants keeps it."""
-    names = [name for name in mesh.names if name in step.axes]
-    along = Mesh([(name, mesh[name]) for name in names])
-    places = [dict(zip(names, c, strict=True)) for c in itertools.product(*[range(mesh[name]) for name in names])]
-
-    def block(where: int, axes: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
-        return tuple(along.block(places[where], [a for a in on if a in names]) for on in axes)
-
-    (before,), after = step.before, step.after
-    sources: dict[tuple[int, ...], list[int]] = {}
-    for device in range(along.size):
-        sources.setdefault(block(device, before.axes), []).append(device)
-    found: dict[int, int] = {}
-    for device in range(along.size):
-        wanted = block(device, after.axes)
-        if block(device, before.axes) == wanted:
-            found[device] = device
-            sources[wanted].remove(device)
-    for device in range(along.size):
-        if device not in found:
-            found[device] = sources[block(device, after.axes)].pop(0)
-    return sorted((source, device) for device, source in found.items())

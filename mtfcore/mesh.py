@@ -14,6 +14,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, looks_like_run, parse
@@ -61,6 +62,11 @@ class Mesh:
 
     def __repr__(self) -> str:
         return f"Mesh({str(self)!r})"
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        from mtfcore.rendering import render_mesh
+
+        return render_mesh(self, path, subtree_renderer)
 
     def mesh_tensorflow(self) -> str:
         """The string that Mesh-TensorFlow reads: `rows:4;cols:2`."""

@@ -42,6 +42,11 @@ def digits(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    """A whole number with its noun: `count(1, "device")` is '1 device', `count(8, "copy", "copies")` is '8 copies'."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def format_bytes(n_bytes: Number, *, decimal: bool = False) -> str:
     """Bytes in KiB, MiB, GiB (powers of 1024), or with `decimal` in kB, MB, GB (powers of 1000)."""
     return quantity(n_bytes, "B" if decimal else "iB")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.dtypes import itemsize
@@ -217,6 +218,11 @@ class Sharding:
     def __repr__(self) -> str:
         return f"Sharding({' '.join(map(str, self.dims))!r}, {self.text()!r})"
 
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        from mtfcore.rendering import render_sharding
+
+        return render_sharding(self, path, subtree_renderer)
+
 
 def _entries(spec: object) -> tuple[object, ...]:
     found = getattr(spec, "partitions", spec)  # a spec with unreduced axes does not iterate
@@ -237,7 +243,8 @@ def _placed(dims: tuple[Dim, ...], items: tuple[Item, ...]) -> tuple[tuple[Dim, 
         if item.name in on and item.name == PARTIAL:
             faults.append(f"{PARTIAL} stands twice; put all its axes in one, e.g. {PARTIAL}:(rows cols)")
         elif item.name in on:
-            faults.append(f"dimension {item.name!r} is placed twice; put all its axes in one, e.g. {item.name}:(rows cols)")
+            one = f"{item.name}:(rows cols)"
+            faults.append(f"dimension {item.name!r} is placed twice; put all its axes in one, e.g. {one}")
         if item.name not in sizes and item.name != PARTIAL:
             faults.append(f"no dimension {item.name!r} in this tensor; {nearest(item.name, sizes)}")
         elif item.size is not None and item.size != sizes.get(item.name):

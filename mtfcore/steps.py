@@ -90,6 +90,11 @@ class Step:
     def __repr__(self) -> str:
         return f"<Step {self.label()}: {self.arrow()}>"
 
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        from mtfcore.rendering import render_step
+
+        return render_step(self, path, subtree_renderer)
+
 
 @dataclass(frozen=True)
 class Port:
