@@ -16,6 +16,7 @@ import importlib
 # public name -> the module that defines it, in lesson order
 _HOME = {
     "slices": "widgets.explorers.slices",
+    "program": "widgets.explorers.program",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
     "Refused": "widgets.frame",

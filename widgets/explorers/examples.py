@@ -78,6 +78,6 @@ EXAMPLES: dict[str, Example] = {
         _example(
             embedding, "look up a split table", _FLAT, "batch:rows vocab:cols", "batch:16 length:8 vocab:512 io:64"
         ),
-        _example(weight_gradient, "gradient of a weight", _FLAT, "batch:rows", "batch:64 io:512 hidden:2048"),
+        _example(weight_gradient, "gradient of a weight", _FLAT, "batch:rows", "batch:64 io:256 hidden:1024"),
     )
 }  # fmt: skip

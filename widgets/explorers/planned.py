@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import mtfcore as mtf
 from mtfcore.dims import parse_dims
@@ -122,14 +122,3 @@ def _smaller(settings: Mapping[str, str], fn: Function) -> str:
 def _text(dims: Mapping[str, int]) -> str:
     return " ".join(f"{name}:{size}" for name, size in dims.items())
 
-
-def differing(first: Sequence[object], second: Sequence[object]) -> tuple[list[int], list[int]]:
-    """Places at which two sequences differ, most alike parts laid side by side."""
-    import difflib
-
-    apart: tuple[list[int], list[int]] = ([], [])
-    for tag, a, b, c, d in difflib.SequenceMatcher(a=first, b=second, autojunk=False).get_opcodes():
-        if tag != "equal":
-            apart[0].extend(range(a, b))
-            apart[1].extend(range(c, d))
-    return apart

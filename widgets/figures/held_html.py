@@ -1,0 +1,51 @@
+"""Grids of values as HTML: before on the left, after on the right, one card a device.
+
+Blue shades are positive, grey ones negative, and the numbers stand in them, so nothing is said by colour alone.
+Next file to read: `../views/held_view`.
+"""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from widgets.figures.program import Facts
+from widgets.theme import MEMORY
+
+NEGATIVE = "#8C8C8C"
+
+
+def held_html(facts: Facts) -> str:
+    """All cards of a step."""
+    kind = "mw-side" if facts["collective"] else "mw-alone"
+    cards = "".join(_card(each, each["device"] == facts["device"]) for each in facts["devices"])
+    note = f'<div class="mw-held-note">{escape(facts["note"])}</div>' if facts["note"] else ""
+    return f'{note}<div class="mw-cards {kind}">{cards}</div>'
+
+
+def _card(device: Facts, chosen: bool) -> str:
+    before = "".join(_grid(each, "before") for each in device["before"])
+    after = _grid(device["after"], "after")
+    mark = " mw-chosen" if chosen else ""
+    return (
+        f'<div class="mw-card{mark}" data-card="{device["device"]}"><div class="mw-card-head">{escape(device["title"])}</div>'
+        f'<div class="mw-flow"><div class="mw-before">{before}</div><span class="mw-to" aria-hidden="true">→</span>{after}</div></div>'
+    )
+
+
+def _grid(tensor: Facts, when: str) -> str:
+    rows = "".join(f"<tr>{''.join(_cell(word, tensor['largest']) for word in row)}</tr>" for row in tensor["rows"])
+    words = f"{tensor['text']}: {tensor['part']}"
+    addend = f'<div class="mw-addend">{escape(tensor["sum"])}</div>' if tensor["sum"] else ""
+    return (
+        f'<div class="mw-grid" data-when="{when}" data-name="{escape(tensor["name"])}"><div><em>{escape(tensor["name"])}</em> '
+        f'{when}</div><div class="mw-part">{escape(words)}</div>{addend}<table>{rows}</table></div>'
+    )
+
+
+def _cell(word: str, largest: float) -> str:
+    value = 0.0 if word == "…" else float(word)
+    if not math.isfinite(value) or not largest or not value:
+        return f"<td>{word}</td>"
+    colour, strength = (MEMORY if value > 0 else NEGATIVE), round(8 + 62 * abs(value) / largest)
+    return f'<td style="background:color-mix(in srgb, {colour} {strength}%, transparent)">{word}</td>'

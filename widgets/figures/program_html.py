@@ -1,0 +1,155 @@
+"""A program's steps and totals as HTML, from facts: what the live view shows and what stays in the file.
+
+    >>> steps_html(compared(...))[:44]
+    '<div class="mw-step mw-local" data-step="0" '
+
+A collective carries the colours of its axes, a mark and a tint; a local step none of these. Text wraps, so the same
+picture reads at any width. Everything from outside is escaped. Next file to read: `../views/steps_view`.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from widgets.figures.program import CHOICES, NAMES, Facts
+from widgets.numbers import count, origin, quantity, tagged_html
+from widgets.theme import axis_colours
+
+
+def steps_html(facts: Facts) -> str:
+    """The list of steps."""
+    colours = axis_colours(axis for axis, _ in facts["mesh"])
+    most = max((row["sent"] for row in facts["steps"]), default=0)
+    apart = set(facts["apart"])
+    rows = (_step(number, row, colours, most, number in apart) for number, row in enumerate(facts["steps"]))
+    return "".join(rows) or '<div class="mw-nothing">This function does nothing: it returns what it was given.</div>'
+
+
+def _step(number: int, row: Facts, colours: dict[str, str], most: float, apart: bool) -> str:
+    kind = "mw-collective" if row["collective"] else "mw-local"
+    depth = len(row["path"]) - 1
+    facts = f'data-step="{number}" data-kind="{row["kind"]}" data-sent="{row["sent"]}" data-flops="{row["flops"]}"'
+    edge = f"--mw-edge:{_stripes([colours[axis] for axis in row['axes']])};--mw-depth:{depth}"
+    other = '<span class="mw-apart" title="the other choice has no such step">≠</span>' if apart else ""
+    return (
+        f'<div class="mw-step {kind}" {facts} data-axes="{escape(" ".join(row["axes"]))}" role="option" style="{edge}">'
+        f'<span class="mw-n">{number + 1}</span>'
+        f'<span class="mw-what">{_what(row, colours)}{other}</span>'
+        f'<span class="mw-arrow">{_arrow(row)}</span>'
+        f'<span class="mw-shapes">{_shapes(row)}</span>'
+        f'<span class="mw-numbers">{tagged_html(_numbers(row))}</span>'
+        f'<span class="mw-bar">{_bar(row["by_axis"], colours, most)}</span></div>'
+    )
+
+
+def _stripes(colours: list[str]) -> str:
+    """One colour an axis, one below the other."""
+    if not colours:
+        return "transparent"
+    stops = ", ".join(f"{c} {100 * n / len(colours):.0f}% {100 * (n + 1) / len(colours):.0f}%" for n, c in enumerate(colours))
+    return f"linear-gradient({stops})"
+
+
+def _what(row: Facts, colours: dict[str, str]) -> str:
+    swatches = "".join(swatch(colours[axis]) for axis in row["axes"]) if row["collective"] else ""
+    times = f' <span class="mw-times">×{row["times"]}</span>' if row["times"] > 1 else ""
+    mark = "⇄" if row["collective"] else "•"
+    return f'<span class="mw-sign" aria-hidden="true">{mark}</span><b>{escape(row["label"])}</b>{times}{swatches}'
+
+
+def swatch(colour: str) -> str:
+    """A small square in an axis's colour."""
+    return f'<i class="mw-dot" style="background:{colour}"></i>'
+
+
+def _arrow(row: Facts) -> str:
+    before = " , ".join(_named(each) for each in row["before"]) or "-"
+    return f"{before} <b>→</b> {_named(row['after'])}"
+
+
+def _named(value: Facts) -> str:
+    return f'<span class="mw-value"><em>{escape(value["name"])}</em> {escape(value["lies"])}</span>'
+
+
+def _shapes(row: Facts) -> str:
+    before = " , ".join(escape(each["shape"]) for each in row["before"]) or "-"
+    return f"{before} → {escape(row['after']['shape'])}"
+
+
+def _numbers(row: Facts) -> str:
+    held = f"holds {quantity(row['held'], 'iB')}"
+    if row["collective"]:
+        return origin(f"{held}, sends {quantity(row['sent'], 'iB')}", "modelled")
+    flops = f", {quantity(row['flops'], 'FLOP')}" if row["flops"] else ""
+    return origin(f"{held}{flops}", "modelled")
+
+
+def _bar(by_axis: dict[str, float], colours: dict[str, str], most: float) -> str:
+    parts = ((axis, sent) for axis, sent in by_axis.items() if sent)
+    return "".join(
+        f'<i data-axis="{escape(axis)}" title="{escape(axis)}: {quantity(sent, "iB")} modelled" '
+        f'style="width:{100 * sent / most:.2f}%;background:{colours[axis]}"></i>'
+        for axis, sent in parts
+    )
+
+
+# ---- totals
+
+
+def totals_html(facts: Facts) -> str:
+    """Totals of one device, traffic by axis, and both choices side by side."""
+    return f"{_traffic(facts)}{_choices(facts)}"
+
+
+def _traffic(facts: Facts) -> str:
+    by_axis, colours = facts["totals"]["by_axis"], axis_colours(axis for axis, _ in facts["mesh"])
+    most = max(by_axis.values(), default=0) or 1
+    rows = "".join(
+        f'<tr data-traffic="{escape(axis)}" data-bytes="{by_axis[axis]}"><th scope="row">{swatch(colours[axis])}{escape(axis)}:{size}'
+        f'</th><td class="mw-wide-bar"><i style="width:{100 * by_axis[axis] / most:.2f}%;background:{colours[axis]}"></i></td>'
+        f"<td>{quantity(by_axis[axis], 'iB')}</td></tr>"
+        for axis, size in facts["mesh"]
+    )
+    head = tagged_html(origin("Sent by one device, by axis", "modelled"))
+    return f'<div class="mw-total-head">{head}</div><table class="mw-traffic">{rows}</table>'
+
+
+_LINES = (("sends", "sent", "iB"), ("computes", "flops", "FLOP"), ("holds at most", "held", "iB"))
+
+
+def _choices(facts: Facts) -> str:
+    here = facts["choice"]
+    cells = "".join(
+        f'<th scope="col"{_shown(choice, here)}>{NAMES[choice]}{" (shown)" if choice == here else ""}</th>' for choice in CHOICES
+    )
+    lines = "".join(
+        f'<tr><th scope="row">{words}</th>'
+        + "".join(
+            f'<td data-total="{key}" data-choice="{choice}" data-value="{facts["choices"][choice][key]}"{_shown(choice, here)}>'
+            f"{quantity(facts['choices'][choice][key], unit)}</td>"
+            for choice in CHOICES
+        )
+        + "</tr>"
+        for words, key, unit in _LINES
+    )
+    counts = "".join(f"<td{_shown(choice, here)}>{_count(facts['choices'][choice])}</td>" for choice in CHOICES)
+    head = tagged_html(origin("One device in all", "modelled"))
+    return (
+        f'<div class="mw-total-head">{head}</div><table class="mw-choices"><tr><td></td>{cells}</tr>{lines}'
+        f'<tr><th scope="row">in</th>{counts}</tr></table><div class="mw-differ">{_differ(facts)}</div>'
+    )
+
+
+def _shown(choice: str, here: str) -> str:
+    return ' class="mw-here"' if choice == here else ""
+
+
+def _count(totals: Facts) -> str:
+    return f"{count(totals['steps'], 'step')}, {count(totals['collectives'], 'collective')}"
+
+
+def _differ(facts: Facts) -> str:
+    if not any(facts["differs"].values()):
+        return "Both choose the same steps."
+    parts = (f"{NAMES[choice]}: {', '.join(facts['differs'][choice]) or 'none'}" for choice in CHOICES)
+    return f"Steps that differ. {escape('; '.join(parts))}."

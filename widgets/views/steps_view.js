@@ -1,0 +1,102 @@
+// Shows the steps that Python drew, and lets a reader walk through them; the choice goes to the kernel as `step`.
+const make = (tag, cls, attributes = {}) => {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+};
+const button = (words, act) => {
+  const node = make("button", "mw-button", { type: "button" });
+  node.textContent = words;
+  node.addEventListener("click", act);
+  return node;
+};
+let views = 0;
+
+function render({ model, el }) {
+  const uid = `mw-steps-${++views}`;
+  const root = make("div", "mw mw-live mw-program-view", { "data-lm-suppress-shortcuts": "true" });
+  const list = make("div", "mw-steps", { tabindex: 0, role: "listbox", "aria-label": "steps of the program, arrow keys walk" });
+  const totals = make("div", "mw-totals");
+  const walk = make("div", "mw-walk"), where = make("span", "mw-where", { "aria-live": "polite" });
+  const back = button("◀ Back", () => choose(model.get("step") - 1));
+  const forward = button("Forward ▶", () => choose(model.get("step") + 1));
+  const play = button("Play", () => (timer ? stop() : start()));
+  const fold = make("details", "mw-details"), summary = make("summary"), source = make("pre", "mw-code");
+  const both = make("div", "mw-program");
+  let timer = 0;
+  walk.append(back, forward, play, where);
+  summary.textContent = "The same program in plain JAX";
+  fold.append(summary, source);
+  both.append(list, totals);
+  root.append(walk, both, fold);
+  el.append(root);
+
+  function choose(step) {
+    const count = model.get("drawing").count;
+    if (step < 0 || step >= count || step === model.get("step")) return;
+    model.set("step", step);
+    model.save_changes();
+    mark();
+  }
+  function start() {
+    if (model.get("step") >= model.get("drawing").count - 1) choose(0);
+    timer = setInterval(() => {
+      if (!root.isConnected || model.get("step") >= model.get("drawing").count - 1) stop();
+      else choose(model.get("step") + 1);
+    }, 900);
+    play.textContent = "Pause";
+  }
+  function stop() { clearInterval(timer); timer = 0; play.textContent = "Play"; }
+  function mark() {
+    const step = model.get("step"), count = model.get("drawing").count;
+    for (const row of list.querySelectorAll("[data-step]")) {
+      const chosen = Number(row.dataset.step) === step;
+      row.setAttribute("aria-selected", chosen);
+      if (!chosen) continue;
+      list.setAttribute("aria-activedescendant", row.id);
+      // only the list scrolls: the page must not move under a reader's hand
+      const top = row.offsetTop - list.offsetTop, bottom = top + row.offsetHeight;
+      if (top < list.scrollTop) list.scrollTop = top;
+      else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
+    }
+    where.textContent = count ? `step ${step + 1} of ${count}` : "no steps";
+    back.disabled = step <= 0;
+    forward.disabled = step >= count - 1;
+    play.disabled = count < 2;
+    root.dataset.chosen = step;
+  }
+  function draw() {
+    const drawing = model.get("drawing");
+    list.innerHTML = drawing.steps;
+    totals.innerHTML = drawing.totals;
+    for (const row of list.querySelectorAll("[data-step]")) {
+      row.id = `${uid}-${row.dataset.step}`;
+      row.style.setProperty("--mw-place", row.dataset.step);
+    }
+    mark();
+  }
+  const light = () => root.classList.toggle("mw-ran", model.get("ran"));
+  list.addEventListener("click", event => {
+    const row = event.target.closest("[data-step]");
+    if (row) { stop(); choose(Number(row.dataset.step)); }
+  });
+  list.addEventListener("keydown", event => {
+    const step = model.get("step"), last = model.get("drawing").count - 1;
+    const to = { ArrowDown: step + 1, ArrowRight: step + 1, ArrowUp: step - 1, ArrowLeft: step - 1, Home: 0, End: last }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    stop();
+    choose(to);
+  });
+  root.addEventListener("keydown", event => event.stopPropagation());
+  fold.addEventListener("toggle", () => { model.set("unfolded", fold.open); model.save_changes(); });
+  const tell = () => { source.textContent = model.get("source"); };
+  model.on("change:drawing", draw);
+  model.on("change:step", mark);
+  model.on("change:ran", light);
+  model.on("change:source", tell);
+  draw(); light(); tell();
+  return stop;
+}
+export default { render };
