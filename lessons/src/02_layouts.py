@@ -62,7 +62,7 @@ for name, dims in TENSORS.items():
 #   Something must move before the product.
 
 # %%
-predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden], four devices in a line. Which rule makes partial sums?",
+predict("02 cases", "x[batch io] · w[io hidden] → [batch hidden]: which rule makes partial sums?",
         choices=["batch:rows", "hidden:rows", "io:rows"])
 
 # %% tags=["solution"]
@@ -123,7 +123,7 @@ sent = {}
 for out in ("batch hidden", "batch hidden:rows", "batch hidden partialsum:rows"):
     plan = mtf.plan(product_to(out), line, "io:rows", sizes="batch:16 io:32 hidden:128", strict=True)
     sent[out] = plan.link_bytes().total
-    print(f"{out:30} {[s.label() for s in plan.collectives()]!s:37} {sent[out]:7,} bytes sent by a device (modelled)")
+    print(f"{out:28} {[s.label() for s in plan.collectives()]!s:41} {sent[out]:7,} bytes sent by a device (modelled)")
 predict.show("02 scatter", sent["batch hidden:rows"])
 
 # %% [markdown]
@@ -174,7 +174,7 @@ print("8 devices and NumPy agree:", np.allclose(np.asarray(y), by_hand, rtol=1e-
 for name, text in {"empty": "", "data-parallel": "batch:(rows cols)", "model-parallel": "hidden:(rows cols)",
                    "mixed": "batch:rows hidden:cols"}.items():
     p = mtf.plan(two_layers, mesh, mtf.Layout(text), sizes=SIZES, strict=True)
-    print(f"{name:15} {p.flops():9,} FLOPs, {p.link_bytes().total:6,} bytes sent, {p.memory():7,} bytes held (modelled)")
+    print(f"{name:15} {p.flops():9,} FLOPs, {p.link_bytes().total:6,} bytes sent, {p.memory():7,} held (modelled)")
 
 # %% [markdown]
 # The empty layout does all the work on every device. The other three divide the work evenly and differ in what they
@@ -193,7 +193,7 @@ except mtf.LayoutError as refusal:
 
 # %%
 repaired = mtf.plan(two_layers, mesh, mtf.Layout("batch:rows hidden:cols"), sizes=SIZES, strict=True)
-print(repaired, "sends", repaired.link_bytes().total, "bytes a device (modelled)")
+print(f"{repaired!r} sends {repaired.link_bytes().total:,} bytes a device (modelled)")
 
 # %% [markdown]
 # ## 6 · When operands disagree: the default and free search
