@@ -30,7 +30,8 @@ class Dim:
         if self.name == PARTIAL:
             raise LayoutError(f"{PARTIAL!r} is a reserved name and cannot be a dimension; rename it, e.g. 'partial'")
         if self.size is not None and (size := as_size(self.size)) is None:
-            raise LayoutError(f"dimension {self.name} has size {self.size!r:.200}; a size is a whole number, at least 1")
+            what = f"dimension {self.name} has size {self.size!r:.200}"
+            raise LayoutError(f"{what}; a size is a whole number, at least 1")
         if self.size is not None and type(self.size) is not int:
             object.__setattr__(self, "size", size)
 

@@ -48,4 +48,5 @@ def refuse(faults: list[str], about: str = "") -> None:
     if len(faults) == 1:
         raise LayoutError(f"{about}: {faults[0]}" if about else faults[0])
     head = f"{about}: {len(faults)} faults" if about else f"{len(faults)} faults"
-    raise LayoutError(head + "".join(f"\n  {number}. {fault}" for number, fault in enumerate(faults, 1)))
+    lines = [f"\n  {number}. " + fault.replace("\n", "\n   ") for number, fault in enumerate(faults, 1)]
+    raise LayoutError(head + "".join(lines))

@@ -134,7 +134,8 @@ def _item(word: str, at: int) -> Item:
         return Item(name, start=at)
     where = at + len(name) + 1
     if name == PARTIAL and (not value or value.isdecimal()):
-        raise _Fault(where - (not colon), f"{PARTIAL} is a reserved name: it takes the mesh axes summed over, {PARTIAL}:x")
+        what = f"{PARTIAL} is a reserved name: it takes the mesh axes still to be summed over, as in {PARTIAL}:x"
+        raise _Fault(where if colon else at, what)
     if value.isdecimal() and value.isascii():
         return Item(name, size=_size(name, value, where), start=at)
     return Item(name, axes=_axes(value, where, name), start=at)
@@ -214,7 +215,8 @@ def format_paper(
 def parse_paper(text: str) -> tuple[Item, ...]:
     """Read the second paper's form, `BLE_xyz (partialsum-w)`, also with braces as in `E_{xyz}`."""
     if not isinstance(text, str):
-        raise NotationError(f"expected a text such as 'BLE_xyz (partialsum-w)', got {type(text).__name__}: {text!r:.200}")
+        what = f"{type(text).__name__}: {text!r:.200}"
+        raise NotationError(f"expected a text such as 'BLE_xyz (partialsum-w)', got {what}")
     items, at = [], len(text) - len(text.lstrip())
     while at < len(text) and (match := _PAPER_DIM.match(text, at)):
         on = match.group(2) or match.group(3)
