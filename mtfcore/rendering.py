@@ -81,9 +81,9 @@ def render_program(program: Program, path: str | None, subtree: Any) -> Any:
 
     steps = [subtree(step, path=_under(path, f".steps[{n}]")) for n, step in enumerate(program.steps)]
     children = [
-        *(f"in {port.name}: {port.sharding.text()} {port.dtype}" for port in program.inputs),
+        *(f"input {port.name}: {port.sharding.text()} {port.dtype}" for port in program.inputs),
         *(parts.siblings_with_annotations(f"{number}: ", step) for number, step in enumerate(steps)),
-        *(f"out {port.name}: {port.sharding.text()} {port.dtype}" for port in program.outputs),
+        *(f"output {port.name}: {port.sharding.text()} {port.dtype}" for port in program.outputs),
         f"{format_flops(program.flops())}, sends {format_bytes(program.link_bytes())} a device (modelled)",
     ]
     collectives = count(len(program.collectives()), "collective")

@@ -67,15 +67,20 @@ class Table:
             words = [_pad(cells[p], widths[p], self.columns[p].is_number) for p in beside]
             return f"{mark} {'  '.join(words)}".rstrip()
 
+        def sentences(cells: Sequence[str]) -> Iterator[str]:
+            shown = zip(self.columns, cells, strict=True)
+            yield from (f"{' ' * (widths[0] + 6)}{cell}" for column, cell in shown if column.below and cell)
+
         rule = "  " + "-" * (sum(widths[place] for place in beside) + 2 * (len(beside) - 1))
         yield aligned(grid[0], " ")
         yield rule
         for row, cells in zip(self.rows, body, strict=True):
             yield aligned(cells, "▸" if self._stands_out(row) else " ")
-            yield from (f"{' ' * (widths[0] + 6)}{cell}" for c, cell in zip(self.columns, cells) if c.below and cell)
+            yield from sentences(cells)
         for cells in ends:
             yield rule
             yield aligned(cells, " ")
+            yield from sentences(cells)
 
     def _stands_out(self, row: Mapping[str, Any]) -> bool:
         return bool(self.marked and row.get(self.marked))
