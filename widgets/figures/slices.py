@@ -110,6 +110,6 @@ def why(tensor: Facts, on_axis: Mapping[str, Sequence[str]] = MappingProxyType({
     says = f"{tensor['name']}: {'the whole' if share == 1 else f'1/{share}'} on each device, {tensor['each']}"
     if not idle:
         return f"{says}."
-    missing = [dim for axis in idle for dim in on_axis.get(axis, ()) if dim not in names]
+    missing = dict.fromkeys(dim for axis in idle for dim in on_axis.get(axis, ()) if dim not in names)
     reason = f"it has no {' or '.join(missing)}" if missing else f"nothing of it lies on {' or '.join(idle)}"
     return f"{says}; {reason}, so {tensor['copies']} devices hold copies of each slice."

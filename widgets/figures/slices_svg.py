@@ -165,14 +165,12 @@ def _cuts(grid: Grid) -> str:
 def _pieces(tensor: Facts, grid: Grid) -> Iterator[str]:
     """A label in each piece that has room for one, and a marked rectangle where pieces are few."""
     by_piece = holders(tensor)
-    for piece, devices in by_piece.items():
-        where = grid.place(piece)
-        if where is None:
-            continue
-        x, y, width, height = where
+    placed = [(piece, devices, where) for piece, devices in by_piece.items() if (where := grid.place(piece))]
+    size = _letter_size(placed)
+    for piece, devices, (x, y, width, height) in placed:
         label = "".join(
-            tag("text", line, x=x + width / 2, y=y + height / 2 + dy, cls="mw-label", font_size=10)
-            for line, dy in _fit(devices, width, height)
+            tag("text", line, x=x + width / 2, y=y + height / 2 + dy, cls="mw-label", font_size=size)
+            for line, dy in _fit(devices, width, height, size)
         )
         if len(by_piece) <= MOST_PIECES:
             numbers = ",".join(map(str, devices))
@@ -182,10 +180,22 @@ def _pieces(tensor: Facts, grid: Grid) -> Iterator[str]:
             yield label
 
 
-def _fit(devices: Sequence[int], width: float, height: float) -> list[tuple[str, float]]:
-    """The devices' numbers on as many lines as fit, else the first and how many, else how many, else nothing."""
-    room, most = int((width - 2) / 5.8), int((height - 1) / 11)
-    if room < 1 or most < 1:
+def _letter_size(placed: Sequence[tuple[int, list[int], tuple[float, float, float, float]]]) -> int:
+    """The largest letters in which every piece can name all its devices; else the usual ones, with short forms."""
+    for size in (10, 9, 8):
+        if all(_rows(devices, width, height, size) for _, devices, (_, _, width, height) in placed):
+            return size
+    return 9
+
+
+def _room(width: float, height: float, size: int) -> tuple[int, int]:
+    return int((width - 2) / (0.64 * size)), int((height - 1) / (size + 1))
+
+
+def _rows(devices: Sequence[int], width: float, height: float, size: int) -> list[str]:
+    """The devices' numbers, broken into lines; nothing if they do not fit."""
+    room, most = _room(width, height, size)
+    if room < 1 or len(devices) > room * most:
         return []
     rows: list[str] = []
     for word in map(str, devices):
@@ -193,10 +203,17 @@ def _fit(devices: Sequence[int], width: float, height: float) -> list[tuple[str,
             rows[-1] += f" {word}"
         else:
             rows.append(word)
-    if len(rows) > most or max(map(len, rows)) > room:
+    return rows if len(rows) <= most and max(map(len, rows)) <= room else []
+
+
+def _fit(devices: Sequence[int], width: float, height: float, size: int) -> list[tuple[str, float]]:
+    """(line, offset): all numbers, else the first and last and how many, else how many, else nothing."""
+    rows = _rows(devices, width, height, size)
+    if not rows and len(devices) > 1:
+        room, most = _room(width, height, size)
         short = [f"{devices[0]} … {devices[-1]} ({len(devices)})", f"{devices[0]}…{devices[-1]}", f"×{len(devices)}"]
-        rows = [words for words in short if len(words) <= room and len(devices) > 1][:1]
-    return [(row, 3.5 + 11 * (n - (len(rows) - 1) / 2)) for n, row in enumerate(rows)]
+        rows = [words for words in short if len(words) <= room and most > 0][:1]
+    return [(row, 0.35 * size + (size + 1) * (n - (len(rows) - 1) / 2)) for n, row in enumerate(rows)]
 
 
 def _labels(tensor: Facts, grid: Grid, colours: dict[str, str]) -> Iterator[str]:
@@ -253,17 +270,16 @@ def _caption(tensor: Facts, number: int) -> str:
 
 def _foot(tensor: Facts, grid: Grid, is_mesh: bool) -> str:
     """What a reader must know to read the boxes, and who holds copies."""
-    says = []
-    if grid.n_boxes > len(grid.boxes):
-        says.append(f"{len(grid.boxes)} of {grid.n_boxes} boxes shown")
-    if len(tensor["dims"]) > 2:
-        says.append(f"a box for each block of {', '.join(dim['name'] for dim in tensor['dims'][:-2])}")
+    dims = tensor["dims"]
+    says = [count(len(tensor["holds"]), "device")] if is_mesh else []
+    if len(dims) > 2:
+        says.append(f"boxes: blocks of {' '.join(dim['name'] for dim in dims[:-2])}")
     elif grid.n_boxes > 1:
         says.append("folded into strips")
-    if is_mesh:
-        says.append(count(len(tensor["holds"]), "device"))
-    elif tensor["copies"] > 1:
-        says.append(f"{tensor['copies']} copies of each slice")
+    if grid.n_boxes > len(grid.boxes):
+        says.append(f"{len(grid.boxes)} of {grid.n_boxes} shown")
+    if not is_mesh and tensor["copies"] > 1:
+        says.append(f"{tensor['copies']} copies each")
     return text("; ".join(says), 6, HEIGHT - 7, WIDTH - 8, 10.5)
 
 

@@ -70,13 +70,15 @@ function render({ model, el }) {
 
   const kept = new Map();          // name → { kind, holder, set }
   const unseen = new Map();        // name → { value, number } that the kernel has not acknowledged
-  let number = model.get("edits").number || 0, shape = "";
+  let number = model.get("edits").number || 0, shape = "", waiting = 0;
 
   function edit(name, value, released) {
     unseen.set(name, { value, number: ++number });
     const values = Object.fromEntries([...unseen].map(([key, sent]) => [key, sent.value]));
     model.set("edits", { number, released, values });
     model.save_changes();
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { run.hidden = false; words.textContent = "The kernel has not answered yet; if it was stopped, run this cell again."; }, 4000);
   }
   function holder(spec) {
     const old = kept.get(spec.name);
@@ -115,6 +117,7 @@ function render({ model, el }) {
     if (wanted !== shape) { arrange(items); shape = wanted; }
     for (const spec of items) if (!unseen.has(spec.name)) kept.get(spec.name).set(spec);
     root.dataset.seen = seen;
+    if (!unseen.size) { clearTimeout(waiting); drawRun(); }
   }
   function drawRun() {
     const { busy, done, total, text } = model.get("progress");
