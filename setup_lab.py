@@ -170,10 +170,15 @@ def run_or_explain(command: list[str], doing: str) -> None:
 
 # ---- the lab ----
 
-LAB_SETTINGS = {
+LAB_FILES = {
     # Lessons draw again when their kernel runs; saved widget state would only make files grow.
-    "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": False},
-    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "settings/@jupyter-widgets/jupyterlab-manager/plugin.jupyterlab-settings": {"saveState": False},
+    "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    },
+    # Kernels listen on loopback only; a warning that this is not encrypted would worry readers for nothing.
+    "ipython/profile_default/ipython_kernel_config.json": {"IPKernelApp": {"log_level": "ERROR"}},
 }
 LAB_FOLDERS = {
     "JUPYTERLAB_SETTINGS_DIR": "settings",
@@ -185,10 +190,10 @@ LAB_FOLDERS = {
 }
 
 
-def write_lab_settings(folder: pathlib.Path) -> None:
+def write_lab_files(folder: pathlib.Path) -> None:
     """JupyterLab's settings for the lessons; what the reader has changed since is left alone."""
-    for name, values in LAB_SETTINGS.items():
-        path = folder / f"{name}.jupyterlab-settings"
+    for name, values in LAB_FILES.items():
+        path = folder / name
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(values, indent=2), encoding="utf-8")
@@ -215,10 +220,10 @@ def free_port(first: int) -> int:
 
 def lab_command(python: pathlib.Path, port: int) -> list[str]:
     """JupyterLab on loopback; the token goes by the environment, where other users of the machine cannot read it."""
-    command = [str(python), "-m", "jupyterlab", "--no-browser", "--ServerApp.answer_yes=True", "--log-level=WARN"]
+    command = [str(python), "-m", "jupyterlab", "--no-browser", "--ServerApp.answer_yes=True", "--log-level=ERROR"]
     command += ["--ip=127.0.0.1", f"--port={port}", "--port-retries=0", f"--ServerApp.root_dir={ROOT}"]
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"]
-    command += ["--LabApp.extension_manager=readonly", "--LabApp.log_level=WARN"]
+    command += ["--LabApp.extension_manager=readonly", "--LabApp.log_level=ERROR"]
     command += ["--LanguageServerManager.autodetect=False"]  # no lesson needs one, and looking for them starts npm
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in most containers
     return command + ["--allow-root"] * is_root
@@ -228,7 +233,7 @@ def lab(python: pathlib.Path, words: list[str]) -> int:
     """Start JupyterLab on the first lesson, say where it is, and stay until it ends."""
     options = lab_options(words)
     port, token = free_port(options.port), secrets.token_hex(16)
-    write_lab_settings(ROOT / ".lab" / "settings")
+    write_lab_files(ROOT / ".lab")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that JupyterLab ends with us
     process = subprocess.Popen(lab_command(python, port), cwd=ROOT, env=lab_environment(token))
     try:

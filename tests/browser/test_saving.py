@@ -43,6 +43,8 @@ def test_make_lab_turns_off_what_this_harness_turns_off():
     spec = importlib.util.spec_from_file_location("setup_lab", ROOT / "setup_lab.py")
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
-    for name, values in setup.LAB_SETTINGS.items():
-        extension, _, plugin = name.rpartition("/")
+    chosen = {name: values for name, values in setup.LAB_FILES.items() if name.startswith("settings/")}
+    assert chosen
+    for name, values in chosen.items():
+        extension, _, plugin = name.removeprefix("settings/").removesuffix(".jupyterlab-settings").rpartition("/")
         assert values.items() <= SETTINGS[f"{extension}:{plugin}"].items()

@@ -145,11 +145,11 @@ def test_a_port_in_use_is_passed_over(setup):
 
 
 def test_lab_settings_save_no_widget_state_and_keep_the_readers_changes(setup, tmp_path):
-    setup.write_lab_settings(tmp_path)
-    path = tmp_path / "@jupyter-widgets" / "jupyterlab-manager" / "plugin.jupyterlab-settings"
+    setup.write_lab_files(tmp_path)
+    path = tmp_path / "settings" / "@jupyter-widgets" / "jupyterlab-manager" / "plugin.jupyterlab-settings"
     assert json.loads(path.read_text(encoding="utf-8")) == {"saveState": False}
     path.write_text('{"saveState": true}', encoding="utf-8")
-    setup.write_lab_settings(tmp_path)
+    setup.write_lab_files(tmp_path)
     assert json.loads(path.read_text(encoding="utf-8")) == {"saveState": True}
 
 
