@@ -34,6 +34,7 @@ exception is a fault of ours: short in the sentence, full in the details, kept f
 from __future__ import annotations
 
 import dataclasses
+import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,7 +72,7 @@ class Frame(Running, ipywidgets.VBox):
         self.top, self.bottom = ControlsView(question=self.question), StatusView()
         self.picture = self.make_picture()
         self.stage = ipywidgets.VBox([self.picture])  # carries the classes, which an anywidget's own element does not
-        self.queue = self.make_queue()
+        self.queue, self.drawing = self.make_queue(), threading.RLock()
         self.fault: BaseException | None = None
         self._shown: Shown | None = None
         self._controls: list[Control] = []
@@ -198,13 +199,14 @@ class Frame(Running, ipywidgets.VBox):
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Whatever is raised inside lands in the sentence; nothing is swallowed."""
-        try:
-            yield
-        except Exception as fault:
-            self.tell(fault)
-            if self.reraise and self.kind == "broken":
-                raise
+        """Whatever is raised inside lands in the sentence; nothing is swallowed. One thread draws at a time."""
+        with self.drawing:
+            try:
+                yield
+            except Exception as fault:
+                self.tell(fault)
+                if self.reraise and self.kind == "broken":
+                    raise
 
     def tell(self, fault: BaseException) -> None:
         """Put a fault into the sentence: the library's in its own words, ours with its full text in the details."""

@@ -86,7 +86,7 @@ class Pacer:
 
 
 class RunQueue:
-    """One worker thread, there only while there is work."""
+    """One worker thread, there only while there is work. All `on_…` are called on it, in order: begin, progress, end."""
 
     def __init__(
         self,
@@ -94,9 +94,10 @@ class RunQueue:
         on_result: Callable[[Result], None] = lambda result: None,
         on_error: Callable[[BaseException], None] = lambda error: None,
         lock: contextlib.AbstractContextManager[Any] | None = None,
+        on_begin: Callable[[Settings], None] = lambda settings: None,
     ) -> None:
         self._pacer = Pacer(on_progress)
-        self._on_result, self._on_error = on_result, on_error
+        self._on_begin, self._on_result, self._on_error = on_begin, on_result, on_error
         self._launch = contextlib.nullcontext() if lock is None else lock
         self._state = threading.Condition()
         self._waiting: dict[str, tuple[Job, Settings]] = {}
@@ -161,6 +162,7 @@ class RunQueue:
             job, settings = request
             begun = time.perf_counter()
             try:
+                self._on_begin(settings)
                 value, stopped = self._steps(job, settings)
                 self._pacer.flush()
                 self._on_result(Result(settings, value, stopped, time.perf_counter() - begun))

@@ -24,7 +24,7 @@ import traitlets as t
 
 from widgets.controls import Button, Control
 from widgets.numbers import quantity
-from widgets.queue import Progress, Result, RunQueue
+from widgets.queue import Progress, Result, RunQueue, Settings
 from widgets.state import State
 
 
@@ -55,7 +55,7 @@ class Running(t.HasTraits):
 
     def make_queue(self) -> RunQueue:
         """The queue, tied to the hooks above."""
-        return RunQueue(self._progress, self._finished, self._failed, self.launch_lock)
+        return RunQueue(self._progress, self._finished, self._failed, self.launch_lock, self._begun)
 
     def run_buttons(self) -> list[Control]:
         """Run and Stop, where there is something to run."""
@@ -75,7 +75,6 @@ class Running(t.HasTraits):
     def start_refining(self) -> None:
         """Start the dear part of the picture, if there is one."""
         if self.refine is not None:
-            self._mark(True, "working")
             self.queue.latest(self.refine, self.state)
 
     def age_result(self) -> None:
@@ -97,10 +96,14 @@ class Running(t.HasTraits):
         return f"the result is for {', '.join(old)}"
 
     def _mark(self, busy: bool, text: str, done: int = 0, total: int = 1) -> None:
-        changed, self.busy = busy != self.busy, busy
-        if changed:
-            self._show_controls()
-        self.top.progress = {"busy": busy, "done": done, "total": total, "text": text}
+        with self.drawing:
+            changed, self.busy = busy != self.busy, busy
+            if changed:
+                self._show_controls()
+            self.top.progress = {"busy": busy, "done": done, "total": total, "text": text}
+
+    def _begun(self, settings: Settings) -> None:
+        self._mark(True, "running")
 
     def _progress(self, progress: Progress) -> None:
         self._mark(True, progress.text, progress.done, progress.total)
