@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from benchmarks.lowered import lowered_collectives
 
 import mtfcore as mtf
 from mtfcore.dtypes import is_float
 from mtfcore.runs import simulate
 from mtfcore.steps import Program
+from tests.benchmarks.lowered import lowered_collectives
 
 CUBE = "x:2 y:2 z:2"
 
