@@ -42,6 +42,7 @@ def reach(page: Page, found: Locator) -> Locator:
 
 def drag(page: Page, slider: Locator, to: float) -> None:
     """Drag a range input's handle with the mouse to a share of its width."""
+    slider.hover()  # waits until nothing moves any more
     box = slider.bounding_box()
     low, high, now = (float(slider.evaluate(f"e => e.{name}")) for name in ("min", "max", "value"))
     middle, span = box["y"] + box["height"] / 2, box["width"] - 16
@@ -58,7 +59,7 @@ def test_lesson_01_is_worked_with_the_mouse(lesson: Page) -> None:
     explorer = page.locator(".jp-OutputArea-output", has=page.locator("[data-control='axis.rows']"))
     rows = explorer.locator("[data-control='axis.rows'] input[type=number]")
     picture = explorer.locator(".mw-slices").first
-    assert rows.input_value() == "4"
+    expect(rows).to_have_value("4")
     before = picture.inner_html()
     drag(page, slider, 0.12)  # one step of nine: from 4 to 2
     expect(rows).not_to_have_value("4")
