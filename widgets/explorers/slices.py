@@ -114,9 +114,9 @@ class Slices(Frame):
 
     def draw(self, dims: str, mesh: str, layout: str, dtype: str, tensors: str) -> Shown:
         grid, rules, sizes = _small(mtf.Mesh(mesh)), mtf.Layout(layout), parse_dims(dims)
-        listed, dtype = read_tensors(tensors, sizes), canonical(dtype)
         if missing := [dim.name for dim in sizes if dim.size is None]:
             raise LayoutError(f"the size of {', '.join(missing)} is missing; write e.g. {missing[0]}:64")
+        listed, dtype = read_tensors(tensors, sizes), canonical(dtype)
         if len(listed) > MOST_TENSORS:
             raise LayoutError(f"{len(listed)} tensors are listed; this picture shows up to {MOST_TENSORS}")
         placed = _place(listed, rules, grid, sizes)
