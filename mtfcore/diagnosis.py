@@ -5,23 +5,20 @@
     report.rows[0].fix         # one sentence, empty where all is well
 
 It starts nothing: no JAX, no devices, no download. All it looks at comes through a `Machine`, so that tests can hand in
-one with a wrong version or a missing package. Lesson 00 uses it. Next file to read: `mesh`.
+one with a wrong version or a missing package. Lesson 00 uses it. Next file to read: `machine`.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
-import os
 import platform
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
-PROJECT = "meshwork"
+from mtfcore.machine import PROJECT, Machine, read_json
+
 REINSTALL = "run `make lab` (or `python setup_lab.py lab`) in the project's folder"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 GIB = 2**30
@@ -70,43 +67,9 @@ class Diagnosis:
 
 def _html_row(row: Row) -> str:
     mark = {"ok": "✓ ok", "warn": "! note", "fix": "✗ fix"}[row.state]
-    cells = "".join(f'<td style="text-align:left">{escape(text)}</td>' for text in (mark, row.what, row.found, row.fix))
+    texts = [re.sub("`(.+?)`", r"<code>\1</code>", escape(text)) for text in (mark, row.what, row.found, row.fix)]
+    cells = "".join(f'<td style="text-align:left">{text}</td>' for text in texts)
     return f'<tr data-state="{row.state}">{cells}</tr>'
-
-
-@dataclass
-class Machine:
-    """What there is to look at. Every field can be replaced by a test."""
-
-    python: tuple[int, int] = field(default_factory=lambda: sys.version_info[:2])
-    modules: dict[str, object] = field(default_factory=lambda: sys.modules)
-    jupyter_data: tuple[Path, ...] = field(default_factory=lambda: _jupyter_data())
-    jupyter_config: tuple[Path, ...] = field(default_factory=lambda: _jupyter_config())
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    device_files: Path = Path("/dev")
-
-    def version(self, package: str) -> str | None:
-        """The installed version of a distribution, or None."""
-        try:
-            return importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            return None
-
-    def requirements(self) -> list[str] | None:
-        """What this project's installed metadata asks for; None if it is not installed."""
-        try:
-            return importlib.metadata.requires(PROJECT) or []
-        except importlib.metadata.PackageNotFoundError:
-            return None
-
-    def free_memory(self) -> tuple[int, int] | None:
-        """Bytes free and in all, or None where nothing tells."""
-        try:
-            import psutil
-        except ImportError:
-            return None
-        memory = psutil.virtual_memory()
-        return memory.available, memory.total
 
 
 def doctor(machine: Machine | None = None) -> Diagnosis:
@@ -160,7 +123,7 @@ def _front_end(machine: Machine) -> Iterator[Row]:
     off = _disabled(machine)
     for name in LAB_EXTENSIONS:
         what = f"front end: {name}"
-        versions = [_json(folder / "labextensions" / name / "package.json") for folder in machine.jupyter_data]
+        versions = [read_json(folder / "labextensions" / name / "package.json") for folder in machine.jupyter_data]
         version = next((v["version"] for v in versions if "version" in v), None)
         if version is None:
             yield Row(what, "not installed", "fix", f"Widgets cannot draw: {REINSTALL}, then reload the page.")
@@ -177,7 +140,7 @@ def _disabled(machine: Machine) -> set[str]:
     pages += [folder / "lab" / "settings" / "page_config.json" for folder in machine.jupyter_data]
     names: set[str] = set()
     for page in pages:
-        listed = _json(page).get("disabledExtensions", {})
+        listed = read_json(page).get("disabledExtensions", {})
         names |= {name for name, off in listed.items() if off} if isinstance(listed, dict) else set(listed)
     return names
 
@@ -252,28 +215,3 @@ def _memory(machine: Machine) -> Iterator[Row]:
     low = free < ENOUGH_MEMORY
     fix = "Close other notebooks (their kernels too): lessons want about 2 GiB." if low else ""
     yield Row("memory", f"{free / GIB:.1f} GiB free of {total / GIB:.1f} GiB", "warn" if low else "ok", fix)
-
-
-def _json(path: Path) -> dict:
-    """A JSON table, or an empty one where the file is missing or damaged."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-def _jupyter_data() -> tuple[Path, ...]:
-    try:
-        from jupyter_core.paths import jupyter_path
-    except ImportError:
-        return (Path(sys.prefix) / "share" / "jupyter",)
-    return tuple(Path(folder) for folder in jupyter_path())
-
-
-def _jupyter_config() -> tuple[Path, ...]:
-    try:
-        from jupyter_core.paths import jupyter_config_path
-    except ImportError:
-        return (Path(sys.prefix) / "etc" / "jupyter",)
-    return tuple(Path(folder) for folder in jupyter_config_path())

@@ -162,8 +162,8 @@ for way, y in answers.items():
 # Three ways, one answer. They do not have to agree to the last bit in general: sums in another order round differently.
 # With the whole numbers that we chose, every order gives the same result.
 #
-# The plan that you read is the plan that ran. Here it is: five columns for each step. Arrows show where tensors lie
-# before and after.
+# The plan that you read is the plan that ran. Here it is, one row for each step. Arrows show where tensors lie before
+# and after.
 
 # %%
 plan.table()

@@ -167,8 +167,8 @@ print("8 devices and NumPy agree:", np.allclose(np.asarray(y), by_hand, rtol=1e-
 # one layout, and they may be used together. The model's code did not change; nothing in `two_layers` says where
 # anything lies.
 #
-# Section 8 of the first paper compares four layouts of this network. Here they are, forward pass only. The last column
-# is what a device must hold.
+# Section 8 of the first paper compares layouts of this network in its Table 1. Here are the first four, forward pass
+# only. The last column is the bytes that a device must hold.
 
 # %%
 for name, text in {"empty": "", "data-parallel": "batch:(rows cols)", "model-parallel": "hidden:(rows cols)",
@@ -191,6 +191,10 @@ try:
 except mtf.LayoutError as refusal:
     print(refusal)
 
+# %% [markdown]
+# The message names the tensor, both dimensions and the axis, and says what would work. Take its advice: `hidden` goes
+# on the other axis.
+
 # %%
 repaired = mtf.plan(two_layers, mesh, mtf.Layout("batch:rows hidden:cols"), sizes=SIZES, strict=True)
 print(f"{repaired!r} sends {repaired.link_bytes().total:,} bytes a device (modelled)")
@@ -212,8 +216,8 @@ for search in (False, True):
 
 # %% [markdown]
 # **Why:** by default the addends of h are exchanged; free search moves x before the product, and x is the smaller
-# tensor. The default is what both papers' layouts mean, and it never repeats work. Free search is a tool for finding
-# better ones.
+# tensor. The default is what both papers' layouts mean, and work stays shared as the layout says. Free search is a tool
+# for finding better ones.
 #
 # ## 7 · Step through it
 #
@@ -221,7 +225,7 @@ for search in (False, True):
 # simulated devices, then go forward and back and look at any device's values. **Try:**
 #
 # * the layout `hidden:(rows cols)`: the all-reduce now covers the whole of y and all eight devices;
-# * place x as in section 6, and compare the default with free search;
+# * write `x: batch io:rows` into *inputs at*, as in section 6, and switch *steps* to free search and back;
 # * look at y on devices 0 and 1 before the last step and after it.
 
 # %%

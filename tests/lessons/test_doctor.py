@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mtfcore.diagnosis import GIB, LAB_EXTENSIONS, Machine, doctor
+from mtfcore.diagnosis import GIB, LAB_EXTENSIONS, doctor
+from mtfcore.machine import Machine
 
 PINS = {"jax": "0.10.2", "ipywidgets": "8.1.9", "anywidget": "0.11.0"}
 
