@@ -45,7 +45,7 @@ def read_place(text: str) -> dict[str, str]:
     for entry in filter(None, (entry.strip() for entry in text.split(";"))):
         name, colon, where = (part.strip() for part in entry.partition(":"))
         if not colon or not is_name(name):
-            faults.append(f"{entry!r} does not place an input; write a name, a colon and where it lies, e.g. 'x: batch:rows io'")
+            faults.append(f"{entry!r} does not place an input; write e.g. 'x: batch:rows io; w: io hidden:cols'")
         elif name in found:
             faults.append(f"input {name!r} is placed twice")
         else:
@@ -58,7 +58,8 @@ def write_place(place: Mapping[str, object] | str | None) -> str:
     """The text form of `place`, which `read_place` reads back."""
     if place is None or isinstance(place, str):
         return place or ""
-    return "; ".join(f"{name}: {where.text() if isinstance(where, mtf.Sharding) else where}" for name, where in place.items())
+    texts = {name: where.text() if isinstance(where, mtf.Sharding) else where for name, where in place.items()}
+    return "; ".join(f"{name}: {where}" for name, where in texts.items())
 
 
 def _offers(fn: Function, mesh: str, layout: str, sizes: str) -> list[Offer]:
@@ -95,8 +96,9 @@ def guard(program: mtf.Program, settings: Mapping[str, str], fn: Function) -> No
         return
     smaller = _smaller(settings, fn)
     words = (
-        f"This run would keep {origin(quantity(held, 'iB'), 'modelled')} of values on {count(program.mesh.size, 'device')}, "
-        f"all simulated here; runs are kept to {quantity(MOST_RUN_BYTES, 'iB')}. The plan above stands; to see values, use smaller sizes."
+        f"This run would keep {origin(quantity(held, 'iB'), 'modelled')} of values of "
+        f"{count(program.mesh.size, 'simulated device')} in this computer's memory; the limit here is "
+        f"{quantity(MOST_RUN_BYTES, 'iB')}. The plan above stands; to see values, use smaller sizes."
     )
     raise Refused(words, [Offer(f"use {smaller}", {"sizes": smaller})] if smaller else [])
 

@@ -79,10 +79,10 @@ class ProgramExplorer(Frame):
                    hint="the default moves only axes in conflict; free search may move every axis"),
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
             *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
-            TextBox("sizes", state["sizes"], "sizes", "Dimensions", "names and sizes, e.g. batch:64 io:512", wide=True),
+            TextBox("sizes", state["sizes"], "sizes", "Dimensions", "names and sizes, e.g. batch:64 io:512"),
             *(IntBox(f"size.{d.name}", d.size or 1, d.name, "Dimensions", high=1 << 18) for d in dims),
             TextBox("layout", state["layout"], "layout", "Where", "rules, e.g. batch:rows hidden:cols"),
-            TextBox("place", state["place"], "inputs at", "Where", "instead of the layout, e.g. x: B L E:x; w: E:x F", wide=True),
+            TextBox("place", state["place"], "inputs at", "Where", "instead of the layout, e.g. x: B L E:x", wide=True),
         ]  # fmt: skip
 
     def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
@@ -176,11 +176,16 @@ class ProgramExplorer(Frame):
         yield Progress(0, 3, f"starting {count(program.mesh.size, 'simulated device')}")
         run = mtf.simulate(program)
         yield Progress(1, 3, "compiling and running the steps")
-        run(**(self._inputs if self._inputs is not None and settings["fn"] in self._owned() else example_inputs(program)))
+        run(**self._arrays(program))
         yield Progress(2, 3, "running them again, keeping every value")
         if program.steps:
             run.values(0)
         return run
+
+    def _arrays(self, program: mtf.Program) -> Mapping[str, Any]:
+        """The reader's arrays for the reader's function, else arrays that tell devices apart."""
+        given = self._inputs is not None and program.name in self._owned()
+        return self._inputs if given else example_inputs(program)
 
     def show_result(self, result: Result) -> None:
         self._show_held()
@@ -210,8 +215,9 @@ class ProgramExplorer(Frame):
         device = min(max(facts["device"], 0), mesh.size - 1)
         self.held = held_facts(run, paths[min(facts["step"], len(paths) - 1)], device)
         names = [device_words(mesh.coordinates(each), each) for each in range(mesh.size)]
-        about = f"Values of this run on {count(mesh.size, 'simulated device')}, {run.program.name}"
-        self.values.show(held_html(self.held), names, device, f"{about}, step {self.held['step'] + 1}: {self.held['label']}")
+        what = f"{run.program.name} on {count(mesh.size, 'simulated device')}"
+        about = f"Values of this run, {what}, step {self.held['step'] + 1}: {self.held['label']}"
+        self.values.show(held_html(self.held), names, device, about)
 
 
 def program(

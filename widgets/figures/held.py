@@ -21,6 +21,7 @@ from widgets.figures.words import device_words, label, part_words, sum_words
 from widgets.values import preview
 
 MOST_DEVICES = 8
+ALONE, SIDE_BY_SIDE = (5, 6), (3, 4)  # rows and columns of a grid
 
 
 def held_facts(run: Any, path: Path, device: int) -> Facts:
@@ -64,18 +65,19 @@ def _note(path: Path, group: list[int], shown: list[int]) -> str:
 def _device(run: Any, path: Path, step: Step, names: Any, device: int) -> Facts:
     mesh = run.program.mesh
     operands = run.before(path[0], device) if len(path) == 1 else []
+    size = SIDE_BY_SIDE if step.is_collective else ALONE
     before = [
-        grid(names[value], sharding, mesh, device, array)
+        grid(names[value], sharding, mesh, device, array, size)
         for value, sharding, array in zip(step.inputs, step.before, operands, strict=False)
     ]
-    after = grid(names[step.output], step.after, mesh, device, run.values(path, device))
+    after = grid(names[step.output], step.after, mesh, device, run.values(path, device), size)
     return {"device": device, "title": device_words(mesh.coordinates(device), device), "before": before, "after": after}
 
 
-def grid(name: str, sharding: mtf.Sharding, mesh: mtf.Mesh, device: int, array: Any) -> Facts:
+def grid(name: str, sharding: mtf.Sharding, mesh: mtf.Mesh, device: int, array: Any, size: tuple[int, int]) -> Facts:
     """One array's first rows and columns, and which part of the whole tensor it is."""
     part = part_words(sharding.dims, sharding.slices(mesh, device))
-    return {**preview(name, array), "part": part, "sum": sum_words(sharding) if sharding.partial else ""}
+    return {**preview(name, array, *size), "part": part, "sum": sum_words(sharding) if sharding.partial else ""}
 
 
 def scale_together(devices: Sequence[Facts]) -> None:

@@ -25,21 +25,22 @@ def held_html(facts: Facts) -> str:
 
 def _card(device: Facts, chosen: bool) -> str:
     before = "".join(_grid(each, "before") for each in device["before"])
-    after = _grid(device["after"], "after")
-    mark = " mw-chosen" if chosen else ""
+    after, mark = _grid(device["after"], "after"), " mw-chosen" if chosen else ""
     return (
-        f'<div class="mw-card{mark}" data-card="{device["device"]}"><div class="mw-card-head">{escape(device["title"])}</div>'
-        f'<div class="mw-flow"><div class="mw-before">{before}</div><span class="mw-to" aria-hidden="true">→</span>{after}</div></div>'
+        f'<div class="mw-card{mark}" data-card="{device["device"]}">'
+        f'<div class="mw-card-head">{escape(device["title"])}</div>'
+        f'<div class="mw-flow"><div class="mw-before">{before}</div>'
+        f'<span class="mw-to" aria-hidden="true">→</span>{after}</div></div>'
     )
 
 
 def _grid(tensor: Facts, when: str) -> str:
     rows = "".join(f"<tr>{''.join(_cell(word, tensor['largest']) for word in row)}</tr>" for row in tensor["rows"])
-    words = f"{tensor['text']}: {tensor['part']}"
     addend = f'<div class="mw-addend">{escape(tensor["sum"])}</div>' if tensor["sum"] else ""
     return (
-        f'<div class="mw-grid" data-when="{when}" data-name="{escape(tensor["name"])}"><div><em>{escape(tensor["name"])}</em> '
-        f'{when}</div><div class="mw-part">{escape(words)}</div>{addend}<table>{rows}</table></div>'
+        f'<div class="mw-grid" data-when="{when}" data-name="{escape(tensor["name"])}">'
+        f"<div><em>{escape(tensor['name'])}</em> {when}, {escape(tensor['text'])}</div>"
+        f'<div class="mw-part">{escape(tensor["part"])}</div>{addend}<table>{rows}</table></div>'
     )
 
 

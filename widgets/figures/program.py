@@ -133,7 +133,8 @@ def _line(number: int, row: Facts) -> tuple[str, ...]:
     times = f" ×{row['times']}" if row["times"] > 1 else ""
     sent = _modelled(row["sent"], "iB") if row["collective"] else "-"
     flops = _modelled(row["flops"], "FLOP") if row["flops"] else "-"
-    return (str(number), row["label"] + times, row["arrow"], shapes, _modelled(row["held"], "iB"), sent, flops, row["why"])
+    held = _modelled(row["held"], "iB")
+    return (str(number), row["label"] + times, row["arrow"], shapes, held, sent, flops, row["why"])
 
 
 def why(steps: Sequence[Facts], at: int) -> str:
@@ -144,7 +145,8 @@ def why(steps: Sequence[Facts], at: int) -> str:
     reason = row["why"] or "each device works on what it holds"
     if not row["collective"]:
         flops = f" and computes {_modelled(row['flops'], 'FLOP')}" if row["flops"] else ""
-        return f"{head}{reason}. Each device holds {_modelled(row['held'], 'iB')} of {row['after']['name']}{flops}; it sends nothing."
+        held = f"{_modelled(row['held'], 'iB')} of {row['after']['name']}"
+        return f"{head}{reason}. Each device holds {held}{flops}; it sends nothing."
     maker = next((each for each in steps[:at][::-1] if each["after"]["name"] == row["before"][0]["name"]), None)
     cause = maker["why"].split("; ")[0] if maker and row["summed"] and "partial sums" in maker["why"] else ""
     cause = cause or next(iter(row["summed"]), "")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from html import escape
 
 from widgets.figures.program import CHOICES, NAMES, Facts
-from widgets.numbers import count, origin, quantity, tagged_html
+from widgets.numbers import origin, quantity, tagged_html
 from widgets.theme import axis_colours
 
 
@@ -37,7 +37,7 @@ def _step(number: int, row: Facts, colours: dict[str, str], most: float, apart: 
         f'<span class="mw-what">{_what(row, colours)}{other}</span>'
         f'<span class="mw-arrow">{_arrow(row)}</span>'
         f'<span class="mw-shapes">{_shapes(row)}</span>'
-        f'<span class="mw-numbers">{tagged_html(_numbers(row))}</span>'
+        f'<span class="mw-numbers">{_numbers(row)}</span>'
         f'<span class="mw-bar">{_bar(row["by_axis"], colours, most)}</span></div>'
     )
 
@@ -46,15 +46,16 @@ def _stripes(colours: list[str]) -> str:
     """One colour an axis, one below the other."""
     if not colours:
         return "transparent"
-    stops = ", ".join(f"{c} {100 * n / len(colours):.0f}% {100 * (n + 1) / len(colours):.0f}%" for n, c in enumerate(colours))
-    return f"linear-gradient({stops})"
+    share = 100 / len(colours)
+    stops = (f"{colour} {share * n:.0f}% {share * (n + 1):.0f}%" for n, colour in enumerate(colours))
+    return f"linear-gradient({', '.join(stops)})"
 
 
 def _what(row: Facts, colours: dict[str, str]) -> str:
     swatches = "".join(swatch(colours[axis]) for axis in row["axes"]) if row["collective"] else ""
     times = f' <span class="mw-times">×{row["times"]}</span>' if row["times"] > 1 else ""
     mark = "⇄" if row["collective"] else "•"
-    return f'<span class="mw-sign" aria-hidden="true">{mark}</span><b>{escape(row["label"])}</b>{times}{swatches}'
+    return f'<span class="mw-sign" aria-hidden="true">{mark}</span>{swatches}<b>{escape(row["label"])}</b>{times}'
 
 
 def swatch(colour: str) -> str:
@@ -77,11 +78,13 @@ def _shapes(row: Facts) -> str:
 
 
 def _numbers(row: Facts) -> str:
-    held = f"holds {quantity(row['held'], 'iB')}"
+    """One number a line; the last line says where they come from."""
+    lines = [f"holds {quantity(row['held'], 'iB')}"]
     if row["collective"]:
-        return origin(f"{held}, sends {quantity(row['sent'], 'iB')}", "modelled")
-    flops = f", {quantity(row['flops'], 'FLOP')}" if row["flops"] else ""
-    return origin(f"{held}{flops}", "modelled")
+        lines.append(f"sends {quantity(row['sent'], 'iB')}")
+    elif row["flops"]:
+        lines.append(quantity(row["flops"], "FLOP"))
+    return "".join(f"<span>{tagged_html(line)}</span>" for line in [*lines[:-1], origin(lines[-1], "modelled")])
 
 
 def _bar(by_axis: dict[str, float], colours: dict[str, str], most: float) -> str:
@@ -105,8 +108,9 @@ def _traffic(facts: Facts) -> str:
     by_axis, colours = facts["totals"]["by_axis"], axis_colours(axis for axis, _ in facts["mesh"])
     most = max(by_axis.values(), default=0) or 1
     rows = "".join(
-        f'<tr data-traffic="{escape(axis)}" data-bytes="{by_axis[axis]}"><th scope="row">{swatch(colours[axis])}{escape(axis)}:{size}'
-        f'</th><td class="mw-wide-bar"><i style="width:{100 * by_axis[axis] / most:.2f}%;background:{colours[axis]}"></i></td>'
+        f'<tr data-traffic="{escape(axis)}" data-bytes="{by_axis[axis]}">'
+        f'<th scope="row">{swatch(colours[axis])}{escape(axis)}:{size}</th><td class="mw-wide-bar">'
+        f'<i style="width:{100 * by_axis[axis] / most:.2f}%;background:{colours[axis]}"></i></td>'
         f"<td>{quantity(by_axis[axis], 'iB')}</td></tr>"
         for axis, size in facts["mesh"]
     )
@@ -114,38 +118,36 @@ def _traffic(facts: Facts) -> str:
     return f'<div class="mw-total-head">{head}</div><table class="mw-traffic">{rows}</table>'
 
 
-_LINES = (("sends", "sent", "iB"), ("computes", "flops", "FLOP"), ("holds at most", "held", "iB"))
+_LINES = (
+    ("sends", "sent", "iB"), ("computes", "flops", "FLOP"), ("holds at most", "held", "iB"),
+    ("steps", "steps", ""), ("collectives", "collectives", ""),
+)  # fmt: skip
 
 
 def _choices(facts: Facts) -> str:
+    """Both choices, the shown one marked."""
     here = facts["choice"]
-    cells = "".join(
-        f'<th scope="col"{_shown(choice, here)}>{NAMES[choice]}{" (shown)" if choice == here else ""}</th>' for choice in CHOICES
-    )
+    names = (f"{NAMES[choice]}{' ✓' if choice == here else ''}" for choice in CHOICES)
+    heads = "".join(f'<th scope="col"{_shown(c, here)}>{name}</th>' for c, name in zip(CHOICES, names, strict=True))
     lines = "".join(
-        f'<tr><th scope="row">{words}</th>'
-        + "".join(
-            f'<td data-total="{key}" data-choice="{choice}" data-value="{facts["choices"][choice][key]}"{_shown(choice, here)}>'
-            f"{quantity(facts['choices'][choice][key], unit)}</td>"
-            for choice in CHOICES
-        )
-        + "</tr>"
+        f'<tr><th scope="row">{words}</th>{"".join(_total(facts, choice, key, unit) for choice in CHOICES)}</tr>'
         for words, key, unit in _LINES
     )
-    counts = "".join(f"<td{_shown(choice, here)}>{_count(facts['choices'][choice])}</td>" for choice in CHOICES)
     head = tagged_html(origin("One device in all", "modelled"))
     return (
-        f'<div class="mw-total-head">{head}</div><table class="mw-choices"><tr><td></td>{cells}</tr>{lines}'
-        f'<tr><th scope="row">in</th>{counts}</tr></table><div class="mw-differ">{_differ(facts)}</div>'
+        f'<div class="mw-total-head">{head}</div><table class="mw-choices"><tr><td></td>{heads}</tr>{lines}</table>'
+        f'<div class="mw-differ">{_differ(facts)}</div>'
     )
+
+
+def _total(facts: Facts, choice: str, key: str, unit: str) -> str:
+    value = facts["choices"][choice][key]
+    about = f'data-total="{key}" data-choice="{choice}" data-value="{value}"'
+    return f"<td {about}{_shown(choice, facts['choice'])}>{quantity(value, unit)}</td>"
 
 
 def _shown(choice: str, here: str) -> str:
-    return ' class="mw-here"' if choice == here else ""
-
-
-def _count(totals: Facts) -> str:
-    return f"{count(totals['steps'], 'step')}, {count(totals['collectives'], 'collective')}"
+    return ' class="mw-here" title="shown"' if choice == here else ""
 
 
 def _differ(facts: Facts) -> str:

@@ -64,4 +64,5 @@ def _numbers(row: Facts) -> str:
 def _total(facts: Facts) -> str:
     every = facts["totals"]
     parts = ", ".join(f"{axis} {quantity(sent, 'iB')}" for axis, sent in every["by_axis"].items())
-    return f"One device in all: {quantity(every['flops'], 'FLOP')}, sends {quantity(every['sent'], 'iB')} ({parts}), modelled"
+    computes, sends = quantity(every["flops"], "FLOP"), quantity(every["sent"], "iB")
+    return f"One device in all: {computes}, sends {sends} ({parts}), modelled"
