@@ -1,4 +1,4 @@
-"""A dimension: a name and a size, `batch:64` (Mesh-TensorFlow, section 3).
+"""A dimension: a name and a size, `batch:64` (Mesh-TensorFlow, section 4).
 
     >>> mtf.dims.parse_dims("batch:64 io:512")
     (Dim('batch', 64), Dim('io', 512))

@@ -1,4 +1,4 @@
-"""A mesh: named axes with sizes, a way to name devices (Mesh-TensorFlow, section 2). It is not the wires.
+"""A mesh: named axes with sizes, a way to name devices (Mesh-TensorFlow, section 4). It is not the wires.
 
     >>> mesh = mtf.Mesh("rows:4 cols:2")
     >>> mesh.size, mesh.coordinates(3), mesh.device({"rows": 1, "cols": 1})

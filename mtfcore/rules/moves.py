@@ -8,7 +8,7 @@
     all_reduce      partial axes are summed
     permute         any placement with the same split counts: reorder, swap, `A:x` → `A:y`
 
-Only innermost axes can be gathered, since only they leave contiguous blocks. Sources: arXiv 1811.02084, section 4;
+Only innermost axes can be gathered, since only they leave contiguous blocks. Sources: arXiv 1811.02084, section 6;
 arXiv 2211.05102, section 3.1. Next file to read: `resharding`.
 """
 
