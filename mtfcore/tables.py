@@ -91,7 +91,8 @@ class Table:
         foot = f"<tfoot>{self._html_row(self.total, 'border-top:1px solid currentColor')}</tfoot>" if self.total else ""
         caption = f'<caption style="text-align:left;color:inherit">{escape(self.title)}</caption>' if self.title else ""
         notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
-        table = f'<table class="mw-table">{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{foot}</table>'
+        inside = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{foot}"
+        table = f'<table class="mw-table" style="border-collapse:collapse">{inside}</table>'
         return f'<div class="mw-scroll" style="overflow-x:auto">{table}{notes}</div>'
 
     def _html_row(self, row: Mapping[str, Any], style: str = "") -> str:
@@ -109,7 +110,8 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 
 def _align(column: Column) -> str:
-    return f"text-align:{'right' if column.is_number else 'left'}"
+    side = "right" if column.is_number else "left"
+    return f"text-align:{side};padding:2px 8px" + ("" if column.below else ";white-space:nowrap")
 
 
 def _hover(column: Column, entry: Any) -> str:

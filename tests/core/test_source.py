@@ -9,6 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from core.sweep.checking import quick_options
+from core.sweep.making import programs
+from core.sweep.programs import Case
+from hypothesis import HealthCheck, given, seed, settings
 
 import mtfcore as mtf
 from mtfcore.dtypes import is_float
@@ -160,14 +164,17 @@ def run_source(program: Program) -> dict[str, Any]:
     return defined
 
 
+def listed(program: Program, got: Any) -> list[Any]:
+    """The outputs in order, however the function returned them."""
+    return [got[port.name] for port in program.outputs] if isinstance(got, dict) else jax.tree.leaves(got)
+
+
 def test_values_are_those_of_the_executor(program):
     run = simulate(program)
     arrays = [jax.numpy.asarray(a, shape.dtype) for a, shape in zip(arrays_for(program), run.shapes, strict=True)]
     printed = run_source(program)
-    got = printed[program.name](*printed["place"](*arrays))
+    leaves = listed(program, printed[program.name](*printed["place"](*arrays)))
     expected = run.compiled(*arrays)
-    by_name = got if isinstance(got, dict) else None
-    leaves = [by_name[p.name] for p in program.outputs] if by_name else jax.tree.leaves(got)
     assert len(leaves) == len(expected)
     for mine, theirs in zip(leaves, expected, strict=True):
         assert mine.dtype == theirs.dtype and mine.shape == theirs.shape
@@ -181,6 +188,29 @@ def test_lowers_to_the_same_collectives(program):
     assert mine == lowered_collectives(run.lower())
     looped = [step for step in program.walk() if step.is_collective]
     assert len(mine) == len(looped)
+
+
+@pytest.mark.parametrize("part", [0, *[pytest.param(n, marks=pytest.mark.long) for n in range(1, 10)]])
+@pytest.mark.timeout(300)
+def test_random_programs_give_the_same_values_and_collectives(part):
+    @seed(part)
+    @settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(programs())
+    def each(case: Case) -> None:
+        program = case.build()
+        run, text = simulate(program), program.source()
+        mine = run_source(program)[program.name].lower(*run.shapes)
+        assert lowered_collectives(mine) == lowered_collectives(run.lower()), f"{case.script()}\n{text}"
+        arrays = [np.asarray(a, shape.dtype) for a, shape in zip(case.arrays(), run.shapes, strict=True)]
+        got = listed(program, mine.compile(compiler_options=quick_options())(*arrays))
+        expected = run.lower().compile(compiler_options=quick_options())(*arrays)
+        for a, b in zip(got, expected, strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            limit = 3e-2 if a.dtype == "bfloat16" else 1e-5
+            a, b = np.asarray(a).astype(float), np.asarray(b).astype(float)
+            np.testing.assert_allclose(a, b, rtol=limit, atol=limit, err_msg=f"{case.script()}\n{text}")
+
+    each()
 
 
 def test_every_kind_of_step_is_among_the_programs():
