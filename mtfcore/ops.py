@@ -9,11 +9,13 @@ names only takes the layout's sharding, none leaves it to the operands. Source: 
 from __future__ import annotations
 
 import itertools
+import numbers
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtfcore.dims import Dim, parse_dims, repeated_names, volume
-from mtfcore.dtypes import canonical
+from mtfcore.dtypes import canonical, is_float
 from mtfcore.elementwise import ELEMENTWISE
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.notation import PARTIAL, parse
@@ -35,13 +37,19 @@ def apply(kind: str, inputs: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str
 def common_graph(tensors: Sequence[Tensor]) -> Graph:
     """The innermost graph among the tensors' graphs (a block of a repeat may read outer tensors)."""
     for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise LayoutError(
-                f"expected a tensor of a named function, got {type(tensor).__name__}; operations such as mtf.einsum "
-                "stand inside a function made with @mtf.function, which is called on arrays or planned"
-            )
+        expect_tensor(tensor)
     depth = {id(t.graph): _depth(t.graph) for t in tensors}
     return max((t.graph for t in tensors), key=lambda graph: depth[id(graph)])
+
+
+def expect_tensor(t: object) -> Tensor:
+    """Refuse what is not a tensor of a named function, such as an array."""
+    if not isinstance(t, Tensor):
+        raise LayoutError(
+            f"expected a tensor of a named function, got {type(t).__name__}; operations such as mtf.einsum "
+            "stand inside a function made with @mtf.function, which is called on arrays or planned"
+        )
+    return t
 
 
 def _depth(graph: Graph) -> int:
@@ -59,15 +67,8 @@ def wanted(graph: Graph, out: str | None, dims: tuple[Dim, ...], about: str) -> 
     faults = [f"out names {name!r}, which the result does not have; {nearest(name, here)}" for name in extra]
     faults += [f"out leaves out {name!r}" for name in here if name not in names]
     refuse(faults, f"{about}, out='{out}'")
-    if not any(item.axes for item in items):
-        return LAYOUT
-    sized = " ".join(item.name if item.size else out_item(item) for item in items)
-    return Sharding(dims, sized)
-
-
-def out_item(item: Any) -> str:
-    """One item of an `out` text, written again without a size."""
-    return f"{item.name}:({' '.join(item.axes)})" if item.axes else item.name
+    exact = Sharding(dims, out)
+    return exact if any(item.axes for item in items) else LAYOUT
 
 
 def out_dims(graph: Graph, out: str, known: Mapping[str, Dim], about: str) -> tuple[Dim, ...]:
@@ -107,6 +108,13 @@ def same_dtype(tensors: Sequence[Tensor], about: str) -> str:
         listed = ", ".join(f"{t!r} is {t.dtype}" for t in tensors)
         raise LayoutError(f"{about}: operands of different dtypes ({listed}); use mtf.cast(t, {dtypes[0]!r})")
     return dtypes[0]
+
+
+def whole_number(value: object, about: str) -> int:
+    """A whole number (numpy's too); refuses all else, so that no half element is asked for."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise LayoutError(f"{about} is {value!r:.200}; expected a whole number")
+    return operator.index(value)
 
 
 def names_of(text: str | Sequence[str]) -> list[str]:
@@ -157,6 +165,8 @@ def _contract_smallest(operands: list[Tensor], dims: tuple[Dim, ...]) -> list[Te
 def _pins(operands: Sequence[Tensor], at: At) -> tuple[Sharding | None, ...] | None:
     if at is None:
         return None
+    if not isinstance(at, (Mapping, list, tuple)):
+        raise LayoutError(f"at: expected e.g. {{'x': 'B L E:x'}}, got {type(at).__name__}: {at!r:.200}")
     labels = [t.graph.label(t.number) for t in operands]
     by_number = dict(at) if isinstance(at, Mapping) else dict(enumerate(at))
     found: list[Sharding | None] = [None] * len(operands)
@@ -166,7 +176,7 @@ def _pins(operands: Sequence[Tensor], at: At) -> tuple[Sharding | None, ...] | N
             legal = [*labels, *map(str, range(len(operands)))]
             raise LayoutError(f"at: no operand {key!r}; {nearest(str(key), legal)}")
         if text is not None:
-            found[number] = Sharding(operands[number].dims, text) if isinstance(text, str) else text
+            found[number] = Sharding(operands[number].dims, text.text() if isinstance(text, Sharding) else text)
     return tuple(found)
 
 
@@ -181,14 +191,32 @@ def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:
         raise LayoutError(f"{fn} needs at least one tensor of a named function, got {operands!r}")
-    typed = [t for t in tensors if t.dtype != "bool"] or tensors
-    dtype = same_dtype(typed if fn != "cast" else tensors[:1], fn)
     graph = common_graph(tensors)
-    all_tensors = [t if isinstance(t, Tensor) else constant(graph, t, dtype) for t in operands]
+    dtype = _value_dtype(graph, fn, operands)
+    all_tensors = [_of_dtype(graph, fn, t, dtype, n) for n, t in enumerate(operands)]
     known = same_sizes(all_tensors, fn)
     dims = _broadcast(graph, fn, all_tensors, known, out)
     result = "bool" if ELEMENTWISE[fn].gives_bool else dtype
     return _pointwise(fn, all_tensors, dims, result, wanted(graph, out, dims, fn))
+
+
+def _value_dtype(graph: Graph, fn: str, operands: Sequence[Any]) -> str:
+    """The dtype of what is computed with: that of the tensors; truth values join in as 0 and 1."""
+    if fn == "where":
+        if not isinstance(operands[0], Tensor) or operands[0].dtype != "bool":
+            raise LayoutError(f"where: the first operand is {operands[0]!r:.200}; expected a bool tensor")
+        operands = operands[1:]
+    tensors = [t for t in operands if isinstance(t, Tensor)]
+    if not tensors:  # where(c, 1.0, 0.0)
+        return "bool" if all(isinstance(value, bool) for value in operands) else graph.dtype
+    return same_dtype([t for t in tensors if t.dtype != "bool"] or tensors, fn)
+
+
+def _of_dtype(graph: Graph, fn: str, operand: Any, dtype: str, place: int) -> Tensor:
+    if not isinstance(operand, Tensor):
+        return constant(graph, operand, dtype)
+    as_it_is = operand.dtype == dtype or fn.startswith("logical") or (fn == "where" and place == 0)
+    return operand if as_it_is else cast(operand, dtype)
 
 
 def _broadcast(graph: Graph, fn: str, tensors: Sequence[Tensor], known: Mapping[str, Dim], out: str | None):
@@ -212,8 +240,15 @@ def _pointwise(fn: str, tensors: Sequence[Tensor], dims: tuple[Dim, ...], dtype:
 
 def constant(graph: Graph, value: float | bool, dtype: str) -> Tensor:
     """A number as a tensor without dimensions."""
+    if isinstance(value, numbers.Real) and hasattr(value, "item"):
+        value = value.item()  # numpy's numbers
     if not isinstance(value, (int, float, bool)):
-        raise LayoutError(f"expected a tensor or a number, got {type(value).__name__}: {value!r}")
+        raise LayoutError(f"expected a tensor or a number, got {type(value).__name__}: {value!r:.200}")
+    if dtype == "bool" and not isinstance(value, bool):
+        raise LayoutError(f"{value!r} beside tensors of bool only; use mtf.cast(t, 'f32') first")
+    if not is_float(dtype) and value != value // 1:
+        what = f"{value!r} beside a tensor of {dtype} would be cut to a whole number"
+        raise LayoutError(f"{what}; use mtf.cast(t, 'f32')")
     return graph.add(Op("constant", (), (), dtype, {"value": value}))
 
 
@@ -258,6 +293,7 @@ where = _named("where", "Second where the first is true, else third, elementwise
 
 def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
     """The same values in another dtype; partial sums are reduced first, in the dtype they have."""
+    expect_tensor(t)
     return _pointwise("cast", [t], t.dims, canonical(dtype), wanted(t.graph, out, t.dims, "cast"))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mtfcore.dims import Dim, parse_dims, volume
 from mtfcore.dtypes import canonical, is_float
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.ops import (
     absolute,
     add,
@@ -19,6 +19,7 @@ from mtfcore.ops import (
     divide,
     equal,
     exp,
+    expect_tensor,
     less,
     log,
     multiply,
@@ -28,27 +29,37 @@ from mtfcore.ops import (
     subtract,
     wanted,
     where,
+    whole_number,
 )  # fmt: skip
 from mtfcore.tensor import Op, Tensor
 
 
 def _kept(t: Tensor, dims: str | Sequence[str] | None, out: str | None, about: str) -> tuple[Dim, ...]:
-    if dims is None and out is not None:
-        return out_dims(t.graph, out, {dim.name: dim for dim in t.dims}, about)
-    gone = list(t.names) if dims is None else [t.dim(name).name for name in names_of(dims)]
-    kept = {dim.name: dim for dim in t.dims if dim.name not in gone}
-    return tuple(kept.values()) if out is None else out_dims(t.graph, out, kept, about)
+    known = {dim.name: dim for dim in expect_tensor(t).dims}
+    if dims is None and out is None:
+        return ()
+    gone = [t.dim(name).name for name in names_of(dims)] if dims is not None else []
+    kept = {name: dim for name, dim in known.items() if name not in gone}
+    if out is None:
+        return tuple(kept.values())
+    found = out_dims(t.graph, out, kept, f"{about} of {t!r}")
+    refuse(
+        [f"{d.name!r} is reduced, so the result lacks it" for d in found if d.name in gone]
+        + [f"{d.name!r} is not one of its dimensions; {nearest(d.name, known)}" for d in found if d.name not in known],
+        f"{about} of {t!r}, out='{out}'",
+    )
+    return found
 
 
 def sum(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
     """Sum over `dims` (all but those of `out` if not given); over a split dimension it leaves partial sums."""
-    kept = _kept(t, dims, out, "sum")
+    kept = _kept(_number(t, "sum"), dims, out, "sum")
     return apply("einsum", [t], kept, t.dtype, wanted(t.graph, out, kept, "sum"), at=None, search=False)
 
 
 def mean(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
     """Mean over `dims`."""
-    kept = _kept(t, dims, out, "mean")
+    kept = _kept(_float(t, "mean"), dims, out, "mean")
     total = apply("einsum", [t], kept, t.dtype, None, at=None, search=False)
     return multiply(total, volume(kept) / volume(t.dims), out=out)
 
@@ -79,14 +90,14 @@ def all(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = No
 
 
 def _bool(t: Tensor, about: str) -> Tensor:
-    if t.dtype != "bool":
+    if expect_tensor(t).dtype != "bool":
         raise LayoutError(f"{about} of {t!r}: dtype is {t.dtype}, expected bool; compare first, e.g. mtf.greater(t, 0)")
     return t
 
 
 def settle(t: Tensor) -> Tensor:
     """The same tensor with its partial sums reduced in the cheapest way, once for all that follows."""
-    return apply("settle", [t], t.dims, t.dtype)
+    return apply("settle", [expect_tensor(t)], t.dims, t.dtype)
 
 
 def logsumexp(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
@@ -102,22 +113,28 @@ def logsumexp(t: Tensor, dims: str | Sequence[str] | None = None, out: str | Non
 
 def softmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
     """exp(t) over its sum along `dim`; a split `dim` costs two all-reduces of the other dimensions."""
-    t = settle(_float(t, "softmax"))
-    t.dim(dim)
+    _float(t, "softmax").dim(dim)
+    t = settle(t)
     shifted = exp(subtract(t, max(t, dim)))
     return divide(shifted, sum(shifted, dim), out=out)
 
 
+def _number(t: Tensor, about: str) -> Tensor:
+    if expect_tensor(t).dtype == "bool":
+        raise LayoutError(f"{about} of {t!r}: dtype is bool; to count, use mtf.cast(t, 'i32') first, or use mtf.any")
+    return t
+
+
 def _float(t: Tensor, about: str) -> Tensor:
-    if not is_float(t.dtype):
+    if not is_float(expect_tensor(t).dtype):
         raise LayoutError(f"{about} of {t!r}: dtype is {t.dtype}, expected a float; use mtf.cast(t, 'f32')")
     return t
 
 
 def index(dim: str | Dim, like: Tensor, dtype: object = "i32") -> Tensor:
     """0, 1, 2, … along one dimension: each device makes its own part. `like` is any tensor of the function."""
-    (found,) = (dim,) if isinstance(dim, Dim) else parse_dims(dim)
-    own = next((d for d in like.dims if d.name == found.name and found.size is None), None)
+    (found,) = parse_dims([dim])
+    own = next((d for d in expect_tensor(like).dims if d.name == found.name and found.size is None), None)
     found = own or like.graph.size(found)
     if found.size is None:
         raise LayoutError(f"index: the size of {found.name!r} is not known; write e.g. index('{found.name}:512', like)")
@@ -126,9 +143,18 @@ def index(dim: str | Dim, like: Tensor, dtype: object = "i32") -> Tensor:
 
 def one_hot(ids: Tensor, dim: str, dtype: object | None = None, out: str | None = None) -> Tensor:
     """1 where the index along a new last dimension equals `ids`, else 0. `dim` is e.g. "vocab:512"."""
-    hot = broadcast_equal(ids, index(dim, ids, ids.dtype))
+    new = index(dim, _integers(ids, "one_hot", "ids"), ids.dtype)
+    refuse([f"{name!r} is a dimension of the ids already; give the new one another name" for name in new.names
+            if name in ids.names], f"one_hot of {ids!r}")  # fmt: skip
+    hot = broadcast_equal(ids, new)
     names = [dim_.name for dim_ in hot.dims]
     return cast(hot, dtype or ids.graph.dtype, out=out if out is not None else " ".join(names))
+
+
+def _integers(ids: Tensor, about: str, what: str) -> Tensor:
+    if expect_tensor(ids).dtype not in ("i32", "i64", "i16", "i8", "u8"):
+        raise LayoutError(f"{about}: {what} {ids!r} are {ids.dtype}, expected integers; use mtf.cast({what}, 'i32')")
+    return ids
 
 
 def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tensor:
@@ -136,9 +162,8 @@ def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tens
 
     Where `dim` is split, each device looks up what it holds and the result is a partial sum.
     """
-    table.dim(dim)
-    if ids.dtype not in ("i32", "i64", "i16", "i8", "u8"):
-        raise LayoutError(f"gather: ids {ids!r} are {ids.dtype}, expected integers; use mtf.cast(ids, 'i32')")
+    expect_tensor(table).dim(dim)
+    _integers(ids, "gather", "ids")
     if dim in ids.names:
         raise LayoutError(f"gather: ids {ids!r} have the dimension {dim!r} that is looked up; rename it in ids")
     same_sizes([ids, table], "gather")
@@ -148,15 +173,15 @@ def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tens
 
 def argmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
     """The first index of the largest along `dim`, as i32; a split `dim` needs no gathering of t."""
+    size = expect_tensor(t).dim(dim).size
     t = settle(t)
-    size = t.dim(dim).size
     found = where(equal(t, max(t, dim)), index(dim, t), size - 1)
     return _reduce("min", found, dim, out)
 
 
 def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, Tensor]:
     """The k largest along `dim`, falling, and their indices (i32); `dim` then has size k."""
-    size = t.dim(dim).size
+    size, k = expect_tensor(t).dim(dim).size, whole_number(k, "top_k: k")
     if not 1 <= k <= size:
         raise LayoutError(f"top_k of {t!r}: k is {k}; {dim} has size {size}, so k is 1 to {size}")
     t = settle(t)
@@ -168,5 +193,5 @@ def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, 
 
 def cumsum(t: Tensor, dim: str, out: str | None = None) -> Tensor:
     """Running sum along `dim`."""
-    t.dim(dim)
+    _number(t, "cumsum").dim(dim)
     return apply("cumsum", [t], t.dims, t.dtype, wanted(t.graph, out, t.dims, "cumsum"), dim=dim)

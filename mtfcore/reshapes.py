@@ -11,8 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtfcore.dims import Dim, parse_dims, repeated_names, volume
+from mtfcore.dtypes import is_float
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.ops import apply, common_graph, einsum, names_of, out_dims, same_dtype, same_sizes, wanted
+from mtfcore.notation import NAME_RULE, as_size, is_name, parse
+from mtfcore.ops import (
+    apply,
+    common_graph,
+    einsum,
+    expect_tensor,
+    names_of,
+    out_dims,
+    same_dtype,
+    same_sizes,
+    wanted,
+    whole_number,
+)
 from mtfcore.rules.reshaping import groups
 from mtfcore.tensor import LAYOUT, Function, Graph, Op, Tensor, record_outputs
 
@@ -22,7 +35,7 @@ def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
 
     Sizes left out are those of `t`, or of `sizes=`. The result lies where the layout says, or as `out` says exactly.
     """
-    known = {dim.name: dim for dim in t.dims}
+    known = {dim.name: dim for dim in expect_tensor(t).dims}
     after = out_dims(t.graph, dims, known, f"reshape of {t!r}")
     cut = groups(t.dims, after)
     return apply("reshape", [t], after, t.dtype, _goal(t, after, out, "reshape"), cut=cut)
@@ -34,26 +47,39 @@ def _goal(t: Tensor, dims: tuple[Dim, ...], out: str | None, about: str) -> Any:
 
 def rename(t: Tensor, old: str, new: str, out: str | None = None) -> Tensor:
     """The same tensor with one dimension under another name."""
-    t.dim(old)
-    return _replaced(t, [old], f"{new}:{t.dim(old).size}", out, "rename")
+    size = expect_tensor(t).dim(old).size
+    return _replaced(t, [old], f"{_one_name(new, 'rename')}:{size}", out, "rename")
+
+
+def _one_name(name: str, about: str) -> str:
+    if not is_name(name):
+        raise LayoutError(f"{about}: {name!r:.200} is not one name: {NAME_RULE}")
+    return name
 
 
 def split(t: Tensor, dim: str, into: str, out: str | None = None) -> Tensor:
     """One dimension as several, outer first: `mtf.split(t, "hk", "heads:4 kv")`; one size may be left out."""
-    parts, size = [t.graph.size(d) for d in parse_dims(into)], t.dim(dim).size
+    size = expect_tensor(t).dim(dim).size
+    parts = [t.graph.size(d) for d in parse_dims(into)]
     known = volume(d for d in parts if d.size is not None)
     if sum(d.size is None for d in parts) == 1 and size % known == 0:
         parts = [d if d.size is not None else Dim(d.name, size // known) for d in parts]
     text = " ".join(map(str, parts))
-    if any(d.size is None for d in parts) or volume(parts) != size:
-        raise LayoutError(f"split of {t!r}: {dim} has size {size}, which '{text}' does not make")
+    if unknown := [d.name for d in parts if d.size is None]:
+        why = f"{size} does not divide by {known}" if len(unknown) == 1 else "only one size may be left out"
+        raise LayoutError(f"split of {t!r} into '{text}': no size for {', '.join(unknown)}; {why}")
+    if volume(parts) != size:
+        raise LayoutError(f"split of {t!r}: {dim} has size {size}, but '{text}' makes {volume(parts)}")
     return _replaced(t, [dim], text, out, "split")
 
 
 def merge(t: Tensor, dims: str, into: str, out: str | None = None) -> Tensor:
     """Neighbouring dimensions as one: `mtf.merge(t, "heads kv", "hk")`; those apart are transposed together first."""
     names = names_of(dims)
-    size = volume(t.dim(name) for name in names)
+    if not names:
+        raise LayoutError(f"merge of {t!r}: no dimensions are named; write e.g. mtf.merge(t, 'heads kv', 'hk')")
+    size = volume(expect_tensor(t).dim(name) for name in names)
+    _one_name(into, "merge")
     first = min(t.names.index(name) for name in names)
     rest = [name for name in t.names if name not in names]
     order = rest[:first] + names + rest[first:]
@@ -75,7 +101,9 @@ def _loose(text: str) -> list[Dim]:
 def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
     """The same tensor with its dimensions in another order; costs no communication."""
     order = names_of(dims)
-    faults = [f"{name!r} is not one of its dimensions; {nearest(name, t.names)}" for name in order if name not in t.names]
+    expect_tensor(t)
+    unknown = [name for name in order if name not in t.names]
+    faults = [f"{name!r} is not one of its dimensions; {nearest(name, t.names)}" for name in unknown]
     faults += [f"{name!r} is left out" for name in t.names if name not in order]
     refuse(faults, f"transpose of {t!r} to '{dims}'")
     found = tuple(t.dim(name) for name in order)
@@ -84,7 +112,8 @@ def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
 
 def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) -> Tensor:
     """Elements start … stop-1 along one dimension, which is whole during the operation."""
-    size = t.dim(dim).size
+    size = expect_tensor(t).dim(dim).size
+    start, stop = whole_number(start, "slice: start"), whole_number(stop, "slice: stop")
     if not 0 <= start < stop <= size:
         raise LayoutError(f"slice of {t!r}: {dim} runs from 0 to {size}, not {start} to {stop}")
     return _resized(t, "window", dim, stop - start, out, start=start)
@@ -92,8 +121,11 @@ def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) ->
 
 def pad(t: Tensor, dim: str, size: int, value: float = 0.0, out: str | None = None) -> Tensor:
     """Longer along one dimension: filled up to `size` with `value` behind the elements."""
-    if size < t.dim(dim).size:
-        raise LayoutError(f"pad of {t!r}: {dim} has size {t.dim(dim).size} already, more than {size}; use mtf.slice to cut")
+    if whole_number(size, "pad: size") < expect_tensor(t).dim(dim).size:
+        what = f"{dim} has size {t.dim(dim).size} already, more than {size}"
+        raise LayoutError(f"pad of {t!r}: {what}; use mtf.slice to cut")
+    if not isinstance(value, (int, float)) or (not is_float(t.dtype) and value != value // 1):
+        raise LayoutError(f"pad of {t!r}: value is {value!r:.200}; expected a number that {t.dtype} can hold")
     return _resized(t, "pad", dim, size, out, value=value)
 
 
@@ -104,8 +136,9 @@ def _resized(t: Tensor, kind: str, dim: str, size: int, out: str | None, **param
 
 def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tensor:
     """Tensors one behind the other along one dimension; all else must be equal."""
-    if not tensors:
-        raise LayoutError("concat needs at least one tensor")
+    if isinstance(tensors, Tensor) or not tensors:
+        raise LayoutError("concat needs a sequence of at least one tensor, e.g. mtf.concat([a, b], 'batch')")
+    common_graph(tensors)
     same_sizes(tensors, "concat", skip=dim)
     first = tensors[0]
     faults = [f"{t!r} has other dimensions than {first!r}" for t in tensors if set(t.names) != set(first.names)]
@@ -118,7 +151,8 @@ def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tenso
 
 def reshard(t: Tensor, where: str) -> Tensor:
     """The same tensor lying elsewhere from here on: `mtf.reshard(t, "B L E:x")`; names only: as the layout says."""
-    return apply("reshard", [t], t.dims, t.dtype, wanted(t.graph, where, t.dims, "reshard"))
+    parse(where)  # None is no place
+    return apply("reshard", [expect_tensor(t)], t.dims, t.dtype, wanted(t.graph, where, t.dims, "reshard"))
 
 
 Stacked = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
@@ -133,9 +167,11 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     """
     if not carry:
         return lambda x: repeat(block, n, stacked, x)
+    if len(carry) > 1:
+        raise LayoutError(f"repeat carries one tensor from turn to turn, got {len(carry)}; concat or stack them first")
     (x,) = carry
     names, tensors = _stack(stacked)
-    _check_stack(n, names, tensors)
+    _check_stack(n, names, [expect_tensor(t) for t in tensors])
     outer = common_graph([x, *tensors])
     body = Graph(getattr(block, "__name__", "block"), outer.sizes, outer.dtype, parent=outer)
     call = block.call if isinstance(block, Function) else block
@@ -152,12 +188,14 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
 def _stack(stacked: Stacked) -> tuple[list[Any], list[Tensor]]:
     if isinstance(stacked, Mapping):
         return list(stacked), list(stacked.values())
+    if not isinstance(stacked, (Tensor, list, tuple)):
+        raise LayoutError(f"repeat: stacked is {stacked!r:.200}; expected tensors whose first dimension is the turn")
     tensors = [stacked] if isinstance(stacked, Tensor) else list(stacked)
     return [f"part{number}" for number in range(len(tensors))], tensors
 
 
 def _check_stack(n: int, names: list[Any], tensors: list[Tensor]) -> None:
-    faults = [f"n is {n!r}; expected a whole number of at least 1"] if not isinstance(n, int) or n < 1 else []
+    faults = [f"n is {n!r}; expected a whole number of at least 1"] if as_size(n) is None else []
     for name, t in zip(names, tensors, strict=True):
         if not t.dims or t.dims[0].size != n:
             first = str(t.dims[0]) if t.dims else "no dimension"
@@ -169,7 +207,8 @@ def _check_result(result: Any, x: Tensor, body: Graph) -> None:
     if not isinstance(result, Tensor) or result.dims != x.dims or result.dtype != x.dtype:
         raise LayoutError(
             f"repeat: {body.name} was given {x!r} ({x.dtype}) and returns {result!r}"
-            f"{f' ({result.dtype})' if isinstance(result, Tensor) else ''}; each turn must return what the next one takes"
+            f"{f' ({result.dtype})' if isinstance(result, Tensor) else ''}; each turn must return what the next one "
+            "takes"
         )
 
 

@@ -122,7 +122,10 @@ class Sharding:
         return tuple(axis for on in self.axes for axis in on)
 
     def check(self, mesh: Mesh | str) -> Sharding:
-        """Refuse unknown axes and sizes that do not divide, all at once; returns self."""
+        """Refuse unknown axes and sizes that do not divide, all at once.
+
+        Returns the same sharding, its partial axes in the mesh's order (which has no meaning, so the rules fix it).
+        """
         mesh = as_mesh(mesh)
         faults = [
             f"unknown mesh axis {axis!r} on {name}; {nearest(axis, mesh.names)}"
@@ -134,7 +137,8 @@ class Sharding:
             faults += uneven(dim, tuple(axis for axis in on if axis in mesh) if faults else on, mesh)
         if faults:
             refuse(faults, f"tensor '{self._sized()}' on mesh '{mesh}'")
-        return self
+        partial = tuple(axis for axis in mesh.names if axis in self.partial) if len(self.partial) > 1 else self.partial
+        return self if partial == self.partial else Sharding.of(self.dims, self.axes, partial)
 
     def local_shape(self, mesh: Mesh | str) -> tuple[int, ...]:
         """The shape that each device holds, in dimension order."""

@@ -11,8 +11,8 @@ operation of `ops` appends an `Op`. The graph is what all four ways to run share
 """
 
 from __future__ import annotations
+import __future__
 
-import ast
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -168,6 +168,30 @@ class Tensor:
     def __neg__(self) -> Tensor:
         return self._binary("multiply", -1)
 
+    __hash__ = object.__hash__
+    __array_ufunc__ = None  # so that `np.float32(2) * t` asks the tensor, not numpy
+
+
+def _refusal(sign: str, instead: str) -> Callable:
+    """A method for a sign of Python's that tensors lack: without it `a == b` would silently be False."""
+
+    def refused(self: Tensor, *others: Any) -> Any:
+        raise LayoutError(f"{self!r}: tensors have no {sign}; use {instead}")
+
+    return refused
+
+
+for _method, _sign, _instead in (
+    ("__eq__", "==", "mtf.equal(a, b)"), ("__ne__", "!=", "mtf.logical_not(mtf.equal(a, b))"),
+    ("__lt__", "<", "mtf.less(a, b)"), ("__gt__", ">", "mtf.greater(a, b)"),
+    ("__le__", "<=", "mtf.logical_not(mtf.greater(a, b))"), ("__ge__", ">=", "mtf.logical_not(mtf.less(a, b))"),
+    ("__pow__", "**", "mtf.power(t, 2)"), ("__abs__", "abs", "mtf.absolute(t)"),
+    ("__matmul__", "@", "mtf.einsum(x, w, out='batch hidden')"), ("__getitem__", "[]", "mtf.slice(t, 'batch', 0, 8)"),
+    ("__and__", "&", "mtf.logical_and(a, b)"), ("__or__", "|", "mtf.logical_or(a, b)"),
+    ("__invert__", "~", "mtf.logical_not(t)"), ("__len__", "len", "t.dim('batch').size"),
+):  # fmt: skip
+    setattr(Tensor, _method, _refusal(_sign, _instead))
+
 
 class Function:
     """A named function: Python whose arguments say their dimensions. Made by `mtf.function`."""
@@ -218,7 +242,8 @@ class Function:
         for name, dims in self.arguments.items():
             said, given = [dim.name for dim in dims], arguments.get(name)
             if isinstance(given, Tensor) and list(given.names) != said:
-                faults.append(f"argument {name} says '{' '.join(said)}', got {given!r}; use mtf.rename or mtf.transpose")
+                what = f"argument {name} says '{' '.join(said)}', got {given!r}"
+                faults.append(f"{what}; use mtf.rename or mtf.transpose")
         refuse(faults, f"call of {self.__name__}")
 
     def __repr__(self) -> str:
@@ -235,12 +260,21 @@ def function(call: Callable | None = None, *, dtypes: Mapping[str, str] | None =
     return Function(call, dtypes) if call is not None else lambda later: Function(later, dtypes)
 
 
+def _meant(call: Callable, annotation: Any) -> Any:
+    """What an annotation says; under `from __future__ import annotations` Python keeps its source text instead."""
+    code = getattr(call, "__code__", None)
+    if code is None or not code.co_flags & __future__.annotations.compiler_flag or not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, call.__globals__)
+    except NameError:  # `x: B`, which some linters make of `x: "B"`
+        return annotation
+
+
 def _annotations(call: Callable) -> dict[str, str]:
     found, faults = {}, []
     for name, parameter in inspect.signature(call).parameters.items():
-        text = parameter.annotation
-        if isinstance(text, str) and text[:1] in "'\"":
-            text = ast.literal_eval(text)  # under `from __future__ import annotations` the quotes are kept
+        text = _meant(call, parameter.annotation)
         if parameter.default is not parameter.empty and not isinstance(text, str):
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not isinstance(text, str):
@@ -261,5 +295,6 @@ def record_outputs(graph: Graph, result: Any) -> None:
         named = [("out", result)]
     for name, value in named:
         if not isinstance(value, Tensor):
-            raise LayoutError(f"{graph.name} returns {type(value).__name__} {value!r}; expected tensors (is a return missing?)")
+            what = f"{type(value).__name__} {value!r:.200}"
+            raise LayoutError(f"{graph.name} returns {what}; expected tensors (is a return missing?)")
         graph.outputs[name] = graph.adopt(value)

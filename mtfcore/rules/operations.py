@@ -74,10 +74,10 @@ def _combine(planner: Planner, number: int, op: Op, need: Sharding, value: int) 
 
 def _pinned(planner: Planner, number: int, op: Op, pins: tuple) -> tuple[tuple[Sharding, ...], Sharding]:
     """The shardings that `at` fixes; refuses those that do not fit together in one local product."""
-    needs = tuple((pin or planner.placed[i]).without(planner.ones) for i, pin in zip(op.inputs, pins, strict=True))
+    checked = [pin.check(planner.mesh) if pin else planner.placed[i] for i, pin in zip(op.inputs, pins, strict=True)]
+    needs = tuple(need.without(planner.ones) for need in checked)
     on, faults = {}, []
     for need, i in zip(needs, op.inputs, strict=True):
-        need.check(planner.mesh)
         label = planner.graph.label(i)
         faults += [
             f"{label} has {name} on '{format_axes(axes) if axes else 'nothing'}', another operand on "
