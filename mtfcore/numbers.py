@@ -27,7 +27,8 @@ def quantity(value: Number, unit: str = "") -> str:
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
     scales, unit = (_BINARY, "B") if unit == "iB" else (_TIMES if unit == "s" else _DECIMAL, unit)
-    size = max(abs(value), abs(float(f"{value:.3g}")))  # so that 999.9 is 1 of the next prefix, not 1000 of this one
+    # decimal: rounded first, so that 999.9 is 1 of the next prefix and not 1000 of this one
+    size = abs(value if scales is _BINARY else float(f"{value:.3g}"))
     smallest = scales[0] if size else (1.0, "")
     scale, prefix = next((pair for pair in reversed(scales) if size >= pair[0]), smallest)
     return f"{digits(value / scale)} {prefix}{unit}".strip()

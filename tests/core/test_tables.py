@@ -133,7 +133,7 @@ def test_a_program_without_steps_has_a_table():
         (format_bytes(1023), "1,023 B"),
         (format_bytes(1024), "1 KiB"),
         (format_bytes(1536), "1.5 KiB"),
-        (format_bytes(2**40 - 1), "1 TiB"),
+        (format_bytes(1021 * 2**30), "1,021 GiB"),
         (format_bytes(Fraction(4096, 3)), "1.33 KiB"),
         (format_bytes(3.2e9, decimal=True), "3.2 GB"),
         (format_bytes(2**30, decimal=True), "1.07 GB"),
