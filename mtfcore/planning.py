@@ -88,9 +88,12 @@ class Planner:
             if op.kind != "input":
                 PLANNERS[op.kind](self, number, op)
         outputs = [self.output(name, number, carry) for name, number in self.graph.outputs.items()]
+        steps = _needed(self.steps, outputs)
+        values = [*[port.value for port in inputs], *[step.output for step in steps]]
+        dtypes, shardings = ({value: known[value] for value in values} for known in (self.dtypes, self.shardings))
         return Program(
-            self.graph.name, self.mesh, tuple(inputs), tuple(outputs), tuple(self.steps), self.graph, self.placed,
-            dict(enumerate(self.dtypes)), dict(enumerate(self.shardings)), self.layout,
+            self.graph.name, self.mesh, tuple(inputs), tuple(outputs), steps, self.graph, self.placed,
+            dtypes, shardings, self.layout,
         )  # fmt: skip
 
     def output(self, name: str, number: int, carry: Sharding | None) -> Port:
@@ -205,6 +208,17 @@ class Planner:
 
     def local_shape(self, s: Sharding) -> list[int]:
         return [dim.size // self.mesh.group_size(on) for dim, on in zip(s.dims, s.axes, strict=True)]
+
+
+def _needed(steps: Sequence[Step], outputs: Sequence[Port]) -> tuple[Step, ...]:
+    """The steps that some output needs. JAX drops the others when it runs, so a plan with them would promise too much:
+    moves to a place that was asked for and that nothing then reads, operations whose result is not returned."""
+    read, kept = {port.value for port in outputs}, []
+    for step in reversed(steps):
+        if step.output in read:
+            kept.append(step)
+            read.update(step.inputs)
+    return tuple(reversed(kept))
 
 
 def _exact(dims: tuple, given: str | Sharding) -> Sharding:

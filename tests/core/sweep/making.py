@@ -1,0 +1,328 @@
+"""How each operation is drawn, and whole programs of one to six of them.
+
+Every maker appends one operation to a `Draft` and answers whether it could. Weights make rare kinds of step common
+enough: a test asserts that each kind stands in at least 2 % of the programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from core.sweep.drawing import LARGEST, MESHES, WORK, Draft, placed_text
+from core.sweep.programs import Case, Line
+from core.sweep.reference import Ref
+from core.sweep.repeats import repeat
+from hypothesis import strategies as st
+
+TRIES = 4  # some operations need a tensor that is not there
+NUMBERS = (2, -1, 3, 0)
+
+
+def numeric(d: Draft) -> str | None:
+    return d.pick(dtypes=(d.dtype, d.dtype, "i32"))
+
+
+def exact(t: Ref) -> bool:
+    return t.exact
+
+
+def ranked(t: Ref) -> bool:
+    return len(t.names) > 0
+
+
+# ---- products and elementwise functions ---------------------------------------------------------------------------
+
+
+def einsum(d: Draft) -> bool:
+    operands = [d.pick()]
+    for _ in range(d.one_of([1, 1, 1, 0, 2])):
+        operands.append(d.partner(*operands))
+    sizes = {n: size for name in operands for n, size in d.env[name].sizes.items()}
+    if math.prod(sizes.values()) > WORK:
+        return False
+    kept = d.some(sizes)
+    more = {"at": _pins(d, operands, sizes)} if d.chance(6) else {"search": True} if d.chance(8) else {}
+    if d.chance(10):
+        new = d.fresh(2)
+        out = " ".join([*kept, f"{new}:2"]) if d.layout_fits({n: sizes[n] for n in kept} | {new: 2}) else None
+    else:
+        plain = Line(("t",), "einsum", tuple(operands), (("out", " ".join(kept)),)).evaluate(d.env)["t"]
+        out = d.out(plain, mixed=False) or (" ".join(kept) if d.layout_fits(plain.sizes) else None)
+    return out is not None and d.add("einsum", *operands, **more, out=out)
+
+
+def _pins(d: Draft, operands: list[str], sizes: dict[str, int]) -> tuple[str, ...]:
+    """One role for each mesh axis: a dimension, which it then cuts in every operand, or none."""
+    on: dict[str, list[str]] = {name: [] for name in sizes}
+    for axis, parts in d.mesh.items():
+        fits = [n for n in sizes if sizes[n] % (parts * math.prod(d.mesh[a] for a in on[n])) == 0]
+        if place := d.one_of([None, *fits]):
+            on[place].append(axis)
+    return tuple(placed_text({n: on[n] for n in d.env[name].names}, []) for name in operands)
+
+
+def binary(d: Draft) -> bool:
+    fn = d.one_of(["add", "multiply", "subtract", "add", "maximum", "minimum"])
+    a = numeric(d)
+    b = d.one_of(NUMBERS) if d.chance(4) else d.partner(a)
+    names = dict.fromkeys([*d.env[a].names, *(d.env[b].names if isinstance(b, str) else ())])
+    largest = max(len(d.env[t].names) for t in (a, b) if isinstance(t, str))
+    more = {} if len(names) == largest else {"out": " ".join(d.draw(st.permutations(list(names))))}
+    return _small(d, a, b) and d.add(fn, a, b, mixed=True, **more)
+
+
+def _small(d: Draft, *operands: object) -> bool:
+    sizes = {n: size for name in operands if isinstance(name, str) for n, size in d.env[name].sizes.items()}
+    return math.prod(sizes.values()) <= LARGEST and d.layout_fits(sizes)
+
+
+def divide(d: Draft) -> bool:
+    a = d.pick()
+    b = d.one_of([2, 4, d.partner(a, within=True)])
+    if isinstance(b, str) and float((np.abs(d.env[b].value) - d.env[b].error).min()) < 0.5:
+        b = 3
+    return d.add("divide", a, b, mixed=True)
+
+
+def unary(d: Draft) -> bool:
+    name = d.pick()
+    lowest, highest = d.env[name].value.min(), d.env[name].value.max()
+    fns = ["relu", "tanh", "absolute", "square", "sigmoid", "silu", "gelu"]
+    fns += ["exp"] if highest <= 6 else []
+    fns += ["log", "sqrt", "rsqrt"] if lowest >= 0.5 else []
+    return d.add(d.one_of(fns), name, mixed=True)
+
+
+def power(d: Draft) -> bool:
+    return d.add("power", d.pick(), d.one_of([2, 3]), mixed=True)
+
+
+def compare(d: Draft) -> bool:
+    a = d.pick(exact, (d.dtype, "i32"))
+    b = d.partner(a, within=True) if a else None
+    b = b if b and d.env[b].exact and not d.chance(3) else d.one_of(NUMBERS)
+    return d.add(d.one_of(["less", "greater", "equal"]), a, b, mixed=True)
+
+
+def logical(d: Draft) -> bool:
+    a = d.pick(dtypes=("bool",)) or (compare(d) and d.lines[-1].results[0]) or None
+    if not a or d.chance(3):
+        return d.add("logical_not", a, mixed=True)
+    return d.add(d.one_of(["logical_and", "logical_or"]), a, d.partner(a, within=True), mixed=True)
+
+
+def where(d: Draft) -> bool:
+    condition = d.pick(dtypes=("bool",)) or (compare(d) and d.lines[-1].results[0]) or None
+    a = numeric(d)
+    if not condition or any(d.env[a].sizes.get(n, s) != s for n, s in d.env[condition].sizes.items()):
+        return False
+    names = list(dict.fromkeys([*d.env[condition].names, *d.env[a].names]))
+    more = {"out": " ".join(names)} if d.chance(2) or len(names) > len(d.env[a].names) else {}
+    return _small(d, condition, a) and d.add("where", condition, a, d.one_of([0, 1]), mixed=True, **more)
+
+
+def cast(d: Draft) -> bool:
+    name = d.pick(exact, (d.dtype, "i32", "bool"))
+    if name is None:
+        return False
+    return d.add("cast", name, dtype=d.dtype if d.env[name].dtype != d.dtype else "i32")
+
+
+# ---- reductions ---------------------------------------------------------------------------------------------------
+
+
+def reduction(d: Draft) -> bool:
+    fn = d.one_of(["sum", "sum", "max", "mean", "min", "logsumexp"])
+    name = d.pick(ranked) if fn in ("mean", "logsumexp") else d.pick(ranked, (d.dtype, "i32"))
+    return _reduce(d, fn, name)
+
+
+def any_all(d: Draft) -> bool:
+    name = d.pick(ranked, ("bool",)) or (compare(d) and d.lines[-1].results[0]) or None
+    return _reduce(d, d.one_of(["any", "all"]), name)
+
+
+def _reduce(d: Draft, fn: str, name: str | None) -> bool:
+    if name is None or not d.env[name].names:
+        return False
+    return d.add(fn, name, mixed=True, dims=" ".join(d.some(d.env[name].names, least=1)))
+
+
+def softmax(d: Draft) -> bool:
+    name = d.pick(lambda t: ranked(t) and t.reach < 300)
+    return name is not None and d.add("softmax", name, d.one_of(d.env[name].names), mixed=True)
+
+
+def along(fn: str) -> Callable[[Draft], bool]:
+    def maker(d: Draft) -> bool:
+        name = d.pick(ranked if fn == "cumsum" else lambda t: ranked(t) and t.exact, (d.dtype, "i32"))
+        if name is None:
+            return False
+        dim = d.one_of(d.env[name].names)
+        if fn != "top_k":
+            return d.add(fn, name, dim=dim, mixed=fn == "argmax")
+        return d.add(fn, name, results=2, dim=dim, k=d.draw(st.integers(1, d.env[name].sizes[dim])))
+
+    return maker
+
+
+# ---- indices ------------------------------------------------------------------------------------------------------
+
+
+def ids(d: Draft) -> str | None:
+    return d.pick(dtypes=("i32",)) or d.add_input(_few(d), "i32")
+
+
+def _few(d: Draft) -> dict[str, int]:
+    return {name: d.pool[name] for name in sorted(d.some(d.pool, least=1)[:2])}
+
+
+def one_hot(d: Draft) -> bool:
+    size = d.one_of([4, 8, 3])
+    return d.add("one_hot", ids(d), dim=f"{d.fresh(size)}:{size}", dtype=d.dtype)
+
+
+def gather(d: Draft) -> bool:
+    which, table = ids(d), d.pick(ranked)
+    if table is None or any(d.env[table].sizes.get(n, s) != s for n, s in d.env[which].sizes.items()):
+        return False
+    free = [n for n in d.env[table].names if n not in d.env[which].names]
+    sizes = {**d.env[table].sizes, **d.env[which].sizes}
+    small = free and math.prod(sizes.values()) <= LARGEST
+    return bool(small) and d.add("gather", table, which, dim=d.one_of(free))
+
+
+def index(d: Draft) -> bool:
+    like = d.pick(ranked)
+    return like is not None and d.add("index", d.one_of(d.env[like].names), like)
+
+
+# ---- shapes -------------------------------------------------------------------------------------------------------
+
+
+def shaped(d: Draft, call: str, name: str, sizes: dict[str, int], **more: object) -> bool:
+    """Reshapes lie as the layout says unless told otherwise, so they always need a place that divides."""
+    out = " ".join(sizes) if d.layout_fits(sizes) and d.chance(3) else d.wanted(sizes, d.chance(8))
+    return out is not None and d.add(call, name, **more, out=out)
+
+
+def reshape(d: Draft) -> bool:
+    name = d.pick(ranked, (d.dtype, "i32"))
+    if name is None:
+        return False
+    left, sizes = d.env[name].value.size, {}
+    for _ in range(d.one_of([0, 1, 2])):
+        size = d.one_of([k for k in (2, 4, 3, 8, 1) if left % k == 0])
+        sizes[d.fresh(size)] = size
+        left //= size
+    sizes[d.fresh(left)] = left
+    text = " ".join(f"{n}:{size}" for n, size in sizes.items())
+    return shaped(d, "reshape", name, sizes, dims=text)
+
+
+def split(d: Draft) -> bool:
+    name = d.pick(ranked)
+    if name is None:
+        return False
+    dim = d.one_of(d.env[name].names)
+    size = d.env[name].sizes[dim]
+    outer = d.one_of([k for k in (2, 4, 3, 1) if size % k == 0])
+    parts = {d.fresh(outer): outer, d.fresh(size // outer): size // outer}
+    sizes = {k: v for n, s in d.env[name].sizes.items() for k, v in (parts.items() if n == dim else [(n, s)])}
+    return shaped(d, "split", name, sizes, dim=dim, into=" ".join(f"{n}:{s}" for n, s in parts.items()))
+
+
+def merge(d: Draft) -> bool:
+    name = d.pick(lambda t: len(t.names) > 1)
+    if name is None:
+        return False
+    gone = d.some(d.env[name].names, least=2)
+    new = d.fresh(math.prod(d.env[name].sizes[n] for n in gone))
+    line = Line(("t",), "merge", (name,), (("dims", " ".join(gone)), ("into", new)))
+    return shaped(d, "merge", name, line.evaluate(d.env)["t"].sizes, dims=" ".join(gone), into=new)
+
+
+def rename(d: Draft) -> bool:
+    name = d.pick(ranked)
+    if name is None:
+        return False
+    old = d.one_of(d.env[name].names)
+    unused = [n for n, size in d.pool.items() if n not in d.env[name].names and size == d.env[name].sizes[old]]
+    new = d.one_of([d.fresh(d.env[name].sizes[old]), *unused])
+    sizes = {new if n == old else n: size for n, size in d.env[name].sizes.items()}
+    return shaped(d, "rename", name, sizes, old=old, new=new)
+
+
+def transpose(d: Draft) -> bool:
+    name = d.pick(ranked, (d.dtype, "i32", "bool"))
+    return name is not None and d.add("transpose", name, dims=" ".join(d.draw(st.permutations(d.env[name].names))))
+
+
+def cut(d: Draft) -> bool:
+    name = d.pick(ranked, (d.dtype, "i32"))
+    if name is None:
+        return False
+    dim = d.one_of(d.env[name].names)
+    start = d.draw(st.integers(0, d.env[name].sizes[dim] - 1))
+    return d.add("slice", name, dim=dim, start=start, stop=d.draw(st.integers(start + 1, d.env[name].sizes[dim])))
+
+
+def pad(d: Draft) -> bool:
+    name = d.pick(ranked)
+    if name is None:
+        return False
+    dim = d.one_of(d.env[name].names)
+    more = {"value": d.one_of([1, -2])} if d.chance(3) else {}
+    return d.add("pad", name, dim=dim, size=d.env[name].sizes[dim] + d.one_of([2, 1, 4, 0]), **more)
+
+
+def concat(d: Draft) -> bool:
+    name = d.pick(ranked)
+    if name is None:
+        return False
+    dim = d.one_of(d.env[name].names)
+
+    def shape(t: Ref) -> dict[str, int]:
+        return {n: 0 if n == dim else size for n, size in t.sizes.items()}
+
+    alike = [k for k, t in d.env.items() if t.dtype == d.dtype and shape(t) == shape(d.env[name])]
+    others = tuple(d.one_of(alike) for _ in range(d.one_of([1, 2])))
+    return d.add("concat", (name, *others), dim=dim)
+
+
+def reshard(d: Draft) -> bool:
+    name = d.pick(ranked, (d.dtype, d.dtype, "i32"))
+    if name is None:
+        return False
+    sizes = d.env[name].sizes
+    where = " ".join(sizes) if d.layout_fits(sizes) and d.chance(5) else d.wanted(sizes, d.chance(3))
+    return d.add("reshard", name, where)
+
+
+def settle(d: Draft) -> bool:
+    return d.add("settle", d.pick())
+
+
+MAKERS: tuple[Callable[[Draft], bool], ...] = (
+    einsum, einsum, einsum, binary, binary, divide, unary, power, compare, logical, where, cast, reduction, reduction,
+    any_all, softmax, along("cumsum"), along("cumsum"), along("argmax"), along("top_k"), along("top_k"), one_hot,
+    gather, gather, index, reshape, split, merge, rename, transpose, cut, cut, pad, pad, concat, concat, reshard,
+    reshard, settle, repeat, repeat,
+)  # fmt: skip
+
+
+@st.composite
+def programs(draw: Callable) -> Case:
+    """A program of one to six operations on a mesh, with layout, places and dtype."""
+    d = Draft(draw, draw(st.sampled_from(MESHES)), draw(st.sampled_from(["f32", "f32", "f32", "bf16"])))
+    for _ in range(draw(st.integers(1, 3))):
+        d.add_input(_few(d))
+    if d.chance(4):
+        d.add_input(_few(d), "i32")
+    for _ in range(draw(st.sampled_from([1, 2, 3, 4, 5, 6, 4, 5]))):
+        any(draw(st.sampled_from(MAKERS))(d) for _ in range(TRIES))
+    if not d.lines and not reshard(d):
+        d.add("relu", d.pick())
+    return d.case(draw(st.integers(0, 9)) == 9)
