@@ -43,6 +43,7 @@ from lab_server import Lab, lab_server
 HERE = pathlib.Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """This hook sees the whole session's tests; only those of this folder are browser tests."""
     for item in items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,6 +21,12 @@ def nothing_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(lab_browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(lab_browser, "_application_folders", lambda: ([tmp_path], lab_browser.MAC_APPLICATIONS))
     return tmp_path
+
+
+def test_browser_tests_share_one_worker_where_there_are_several(request):
+    assert request.node.get_closest_marker("xdist_group").args == ("browser",)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert request.node.nodeid.endswith("@browser"), "pytest-xdist saw the group too late"
 
 
 def test_none_is_found_where_there_is_none(nothing_installed):
