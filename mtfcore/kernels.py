@@ -84,7 +84,7 @@ def gather(call: Call, ids: Array, table: Array) -> Array:
 
 def _take(place: int, start: Any) -> Callable[[Array, Array], Array]:
     def take(ids: Array, table: Array) -> Array:
-        local = ids - start
+        local = ids.astype(jnp.int32) - start  # narrow ids could not count past what this device holds
         inside = (local >= 0) & (local < table.shape[place])
         rows = jnp.take(table, jnp.clip(local, 0, table.shape[place] - 1), axis=place)
         shape = (1,) * place + inside.shape + (1,) * (table.ndim - place - 1)

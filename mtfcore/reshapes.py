@@ -7,6 +7,7 @@ Next file to read: `planning`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -170,7 +171,7 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     if len(carry) > 1:
         raise LayoutError(f"repeat carries one tensor from turn to turn, got {len(carry)}; concat or stack them first")
     (x,) = carry
-    names, tensors = _stack(stacked)
+    names, tensors = _stack(stacked, block)
     _check_stack(n, names, [expect_tensor(t) for t in tensors])
     outer = common_graph([x, *tensors])
     body = Graph(getattr(block, "__name__", "block"), outer.sizes, outer.dtype, parent=outer)
@@ -185,13 +186,22 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     return apply("repeat", [x, *tensors, *captured], x.dims, x.dtype, None, body=body, n=n, n_stacked=len(tensors))
 
 
-def _stack(stacked: Stacked) -> tuple[list[Any], list[Tensor]]:
+def _stack(stacked: Stacked, block: Callable | Function) -> tuple[list[Any], list[Tensor]]:
     if isinstance(stacked, Mapping):
         return list(stacked), list(stacked.values())
     if not isinstance(stacked, (Tensor, list, tuple)):
         raise LayoutError(f"repeat: stacked is {stacked!r:.200}; expected tensors whose first dimension is the turn")
     tensors = [stacked] if isinstance(stacked, Tensor) else list(stacked)
-    return [f"part{number}" for number in range(len(tensors))], tensors
+    return _part_names(block, len(tensors)), tensors
+
+
+def _part_names(block: Callable | Function, count: int) -> list[str]:
+    """The block's own names for the parts of the stack, behind that of the carry."""
+    try:
+        own = list(inspect.signature(getattr(block, "call", block)).parameters)[1:]
+    except (TypeError, ValueError):  # a callable without a readable signature
+        own = []
+    return own if len(own) == count and "carry" not in own else [f"part{number}" for number in range(count)]
 
 
 def _check_stack(n: int, names: list[Any], tensors: list[Tensor]) -> None:

@@ -175,7 +175,7 @@ OPERATIONS = [
     # loops
     (lambda x, w, i, m: mtf.repeat(lambda c: c, 0, (), x), "repeat: n is 0; expected a whole number of at least 1"),
     (lambda x, w, i, m: mtf.repeat(lambda c, p: c, 3, w, x),
-     "repeat: stacked part0 w[E:4, F:6]: the first dimension must have size 3, it is E:4"),
+     "repeat: stacked p w[E:4, F:6]: the first dimension must have size 3, it is E:4"),
     (lambda x, w, i, m: mtf.repeat(lambda c, p: c, 3, 5, x),
      "repeat: stacked is 5; expected tensors whose first dimension"),
     (lambda x, w, i, m: mtf.repeat(lambda c: c, 3, (), 5), TENSOR + "int"),
