@@ -174,7 +174,7 @@ def _pieces(tensor: Facts, grid: Grid) -> Iterator[str]:
         )
         if len(by_piece) <= MOST_PIECES:
             numbers = ",".join(map(str, devices))
-            mark = tag("rect", x=x, y=y, width=width, height=height, fill="none")
+            mark = tag("rect", x=x, y=y, width=width, height=height, fill="none", pointer_events="all")
             yield tag("g", mark, label, data_piece=piece, data_devices=numbers)
         elif label:
             yield label

@@ -1,0 +1,131 @@
+"""Use an explorer in the page as a reader does, and ask the kernel what it knows.
+
+    explorer = open_explorer(page, lab, notebook("from widgets import slices", "e = slices()\\ne"))
+    set_number(page, "size.batch", 6)
+    assert ask(page, "e.kind") == "refused"
+
+Next file to read: test_slices.py.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from playwright.sync_api import Page
+
+from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
+from lab_server import Lab
+
+# Runs an expression in the notebook's kernel, beside what the page does, and gives its repr.
+ASK = """async source => {
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  const future = kernel.requestExecute({ code: source, store_history: false, silent: false });
+  let text = '', wrong = '';
+  future.onIOPub = message => {
+    if (message.header.msg_type === 'stream') text += message.content.text;
+    if (message.header.msg_type === 'error') wrong = `${message.content.ename}: ${message.content.evalue}`;
+  };
+  await future.done;
+  if (wrong) throw new Error(wrong);
+  return text;
+}"""
+
+SETTLED = """() => {
+  const controls = document.querySelector('.mw-top'), model = document.querySelector('.mw-bottom');
+  return !!controls && !!model && !!model.querySelector('.mw-says').textContent;
+}"""
+
+
+def open_explorer(page: Page, lab: Lab, name: str) -> None:
+    """Open a notebook, run it, and wait until the explorer stands in the page."""
+    open_notebook(page, lab, name)
+    wait_ready(page)
+    run_all(page)
+    wait_done(page)
+    assert not error_outputs(page)
+    page.wait_for_function(SETTLED, timeout=30_000)
+
+
+def ask(page: Page, expression: str) -> object:
+    """The value of an expression in the kernel."""
+    return ast.literal_eval(page.evaluate(ASK, f"print(repr({expression}))"))
+
+
+def do(page: Page, source: str) -> None:
+    """Run statements in the kernel."""
+    page.evaluate(ASK, source)
+
+
+def control(page: Page, name: str, kind: str = "input"):
+    """The element of a control."""
+    return page.locator(f".mw-top [data-control='{name}'] {kind}")
+
+
+def set_number(page: Page, name: str, value: int) -> None:
+    """Type into a number's box."""
+    control(page, name, "input[type=number]").fill(str(value))
+    page.keyboard.press("Enter")
+
+
+def set_text(page: Page, name: str, value: str) -> None:
+    """Type into a text box."""
+    control(page, name).fill(value)
+    page.keyboard.press("Enter")
+
+
+def wait_kind(page: Page, kind: str) -> None:
+    """Wait until the sentence is of this kind."""
+    page.wait_for_selector(f".mw-bottom[data-kind={kind}]")
+
+
+def panel(page: Page, tensor: str):
+    """A live panel (the still page, hidden meanwhile, has the same)."""
+    return page.locator(f".mw-slices [data-tensor='{tensor}']")
+
+
+def wait_panel(page: Page, tensor: str, attribute: str, value: object) -> None:
+    """Wait until a panel's data attribute has a value."""
+    page.wait_for_selector(f".mw-slices [data-tensor='{tensor}'][data-{attribute}='{value}']")
+
+
+def box(page: Page, selector: str) -> tuple[float, float]:
+    """(top relative to the explorer, height) of an element."""
+    top = page.locator(".mw-top").bounding_box()
+    own = page.locator(selector).bounding_box()
+    return round(own["y"] - top["y"], 1), round(own["height"], 1)
+
+
+CONTRASTS = """root => {
+  const parse = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const over = (top, under) => { const a = top[3] ?? 1; return [0, 1, 2].map(n => top[n] * a + under[n] * (1 - a)); };
+  const light = rgb => { const [r, g, b] = rgb.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b; };
+  const ground = node => {
+    const layers = [];
+    for (let e = node; e; e = e.parentElement) layers.push(parse(getComputedStyle(e).backgroundColor));
+    return layers.reverse().reduce((under, top) => top.length ? over(top, under) : under, [255, 255, 255]);
+  };
+  const found = [];
+  for (const part of document.querySelectorAll(root)) for (const node of part.querySelectorAll('*')) {
+    const text = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
+    const field = node.matches('input:not([type=range]), select, textarea');
+    if (!(text || field) || node.closest('style, title, option') || !node.getClientRects().length || node.disabled) continue;
+    const style = getComputedStyle(node), under = ground(node);
+    const colour = over(parse(node instanceof SVGElement ? style.fill : style.color), under);
+    const [low, high] = [light(colour), light(under)].sort((a, b) => a - b);
+    found.push([(high + .05) / (low + .05), node.tagName + '.' + (node.getAttribute('class') || ''), node.textContent.slice(0, 30)]);
+  }
+  return found;
+}"""
+
+
+def contrasts(page: Page, root: str) -> list[tuple[float, str, str]]:
+    """(contrast, element, text) of everything that can be read under `root`."""
+    return [tuple(row) for row in page.evaluate(CONTRASTS, root)]
+
+
+def switch_theme(page: Page, name: str) -> None:
+    """Change JupyterLab's theme and wait until it is on and its splash is gone."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", name)
+    page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name)
+    page.wait_for_selector("#jupyterlab-splash", state="detached")
