@@ -98,7 +98,7 @@ def guard(program: mtf.Program, settings: Mapping[str, str], fn: Function) -> No
     words = (
         f"This run would keep {origin(quantity(held, 'iB'), 'modelled')} of values of "
         f"{count(program.mesh.size, 'simulated device')} in this computer's memory; the limit here is "
-        f"{quantity(MOST_RUN_BYTES, 'iB')}. The plan above stands; to see values, use smaller sizes."
+        f"{quantity(MOST_RUN_BYTES, 'iB')}. Planning needs none of it; to see values, use smaller sizes."
     )
     raise Refused(words, [Offer(f"use {smaller}", {"sizes": smaller})] if smaller else [])
 

@@ -17,7 +17,7 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.steps import Step
 from widgets.figures.program import Facts, Path, walk
-from widgets.figures.words import device_words, label, part_words, sum_words
+from widgets.figures.words import device_words, label, part_words
 from widgets.values import preview
 
 MOST_DEVICES = 8
@@ -32,6 +32,8 @@ def held_facts(run: Any, path: Path, device: int) -> Facts:
     group = group_of(mesh, device, step.axes) if step.is_collective else [device]
     shown = _window(group, device)
     devices = [_device(run, path, step, names, each) for each in shown]
+    whole = all(each["after"]["whole"] for each in devices)
+    deep = max(len(sharding.dims) for sharding in (*step.before, step.after)) > 2
     scale_together(devices)
     return {
         "step": number,
@@ -40,7 +42,7 @@ def held_facts(run: Any, path: Path, device: int) -> Facts:
         "device": device,
         "group": group,
         "devices": devices,
-        "note": _note(path, group, shown),
+        "note": _note(path, group, shown, whole, deep),
     }
 
 
@@ -57,9 +59,13 @@ def _window(group: list[int], device: int) -> list[int]:
     return group[start : start + MOST_DEVICES]
 
 
-def _note(path: Path, group: list[int], shown: list[int]) -> str:
-    cut = f"{len(shown)} of the group's {len(group)} devices are shown. " if len(shown) < len(group) else ""
-    return cut + ("Inside a loop: values of the last turn, after each step." if len(path) > 1 else "")
+def _note(path: Path, group: list[int], shown: list[int], whole: bool, deep: bool) -> str:
+    notes = (
+        (f"The first rows and columns of each part{', at index 0 of leading dimensions' if deep else ''}.", not whole),
+        (f"{len(shown)} of the {len(group)} devices that exchange here.", len(shown) < len(group)),
+        ("Inside a loop: after the last turn.", len(path) > 1),
+    )
+    return " ".join(note for note, holds in notes if holds)
 
 
 def _device(run: Any, path: Path, step: Step, names: Any, device: int) -> Facts:
@@ -77,7 +83,11 @@ def _device(run: Any, path: Path, step: Step, names: Any, device: int) -> Facts:
 def grid(name: str, sharding: mtf.Sharding, mesh: mtf.Mesh, device: int, array: Any, size: tuple[int, int]) -> Facts:
     """One array's first rows and columns, and which part of the whole tensor it is."""
     part = part_words(sharding.dims, sharding.slices(mesh, device))
-    return {**preview(name, array, *size), "part": part, "sum": sum_words(sharding) if sharding.partial else ""}
+    seen = preview(name, array, *size)
+    rows = [[word for word in row if word != "…"] for row in seen["rows"] if row != ["…"]]
+    whole = len(rows) * len(rows[0]) == array.size
+    addend = f"one addend of the sum over {' '.join(sharding.partial)}" if sharding.partial else ""
+    return {"name": name, "text": seen["text"], "rows": rows, "part": part, "sum": addend, "whole": whole}
 
 
 def scale_together(devices: Sequence[Facts]) -> None:
@@ -90,5 +100,4 @@ def scale_together(devices: Sequence[Facts]) -> None:
 
 def numbers(each: Facts) -> list[float]:
     """The finite numbers that a grid shows."""
-    found = [float(word) for row in each["rows"] for word in row if word != "…"]
-    return [value for value in found if abs(value) < float("inf")]
+    return [value for row in each["rows"] for value in map(float, row) if abs(value) < float("inf")]

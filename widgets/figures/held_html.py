@@ -39,13 +39,13 @@ def _grid(tensor: Facts, when: str) -> str:
     addend = f'<div class="mw-addend">{escape(tensor["sum"])}</div>' if tensor["sum"] else ""
     return (
         f'<div class="mw-grid" data-when="{when}" data-name="{escape(tensor["name"])}">'
-        f"<div><em>{escape(tensor['name'])}</em> {when}, {escape(tensor['text'])}</div>"
-        f'<div class="mw-part">{escape(tensor["part"])}</div>{addend}<table>{rows}</table></div>'
+        f'<div class="mw-part" title="{escape(tensor["text"])}"><em>{escape(tensor["name"])}</em> {when}: '
+        f"{escape(tensor['part'])}</div>{addend}<table>{rows}</table></div>"
     )
 
 
 def _cell(word: str, largest: float) -> str:
-    value = 0.0 if word == "…" else float(word)
+    value = float(word)
     if not math.isfinite(value) or not largest or not value:
         return f"<td>{word}</td>"
     colour, strength = (MEMORY if value > 0 else NEGATIVE), round(8 + 62 * abs(value) / largest)

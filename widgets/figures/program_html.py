@@ -29,7 +29,8 @@ def _step(number: int, row: Facts, colours: dict[str, str], most: float, apart: 
     kind = "mw-collective" if row["collective"] else "mw-local"
     depth = len(row["path"]) - 1
     facts = f'data-step="{number}" data-kind="{row["kind"]}" data-sent="{row["sent"]}" data-flops="{row["flops"]}"'
-    edge = f"--mw-edge:{_stripes([colours[axis] for axis in row['axes']])};--mw-depth:{depth}"
+    carried = [colours[axis] for axis in row["axes"]] if row["collective"] else []
+    edge = f"--mw-edge:{_stripes(carried)};--mw-depth:{depth}"
     other = '<span class="mw-apart" title="the other choice has no such step">≠</span>' if apart else ""
     return (
         f'<div class="mw-step {kind}" {facts} data-axes="{escape(" ".join(row["axes"]))}" role="option" style="{edge}">'
@@ -153,5 +154,5 @@ def _shown(choice: str, here: str) -> str:
 def _differ(facts: Facts) -> str:
     if not any(facts["differs"].values()):
         return "Both choose the same steps."
-    parts = (f"{NAMES[choice]}: {', '.join(facts['differs'][choice]) or 'none'}" for choice in CHOICES)
-    return f"Steps that differ. {escape('; '.join(parts))}."
+    parts = ((NAMES[choice], ", ".join(facts["differs"][choice]) or "none") for choice in CHOICES)
+    return "".join(f"<div><b>Only in {name}:</b> {escape(steps)}.</div>" for name, steps in parts)

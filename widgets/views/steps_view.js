@@ -24,7 +24,7 @@ function render({ model, el }) {
   const play = button("Play", () => (timer ? stop() : start()));
   const fold = make("details", "mw-details"), summary = make("summary"), source = make("pre", "mw-code");
   const both = make("div", "mw-program");
-  let timer = 0;
+  let timer = 0, drawn = false;
   walk.append(back, forward, play, where);
   summary.textContent = "The same program in plain JAX";
   fold.append(summary, source);
@@ -76,7 +76,13 @@ function render({ model, el }) {
     }
     mark();
   }
-  const light = () => root.classList.toggle("mw-ran", model.get("ran"));
+  function light() {           // steps that have run keep a mark; right after the run they light up once, in order
+    const ran = model.get("ran"), fresh = ran && drawn && !root.classList.contains("mw-ran");
+    root.classList.toggle("mw-ran", ran);
+    if (!fresh) return;
+    root.classList.add("mw-light");
+    setTimeout(() => root.classList.remove("mw-light"), 160 * model.get("drawing").count + 900);
+  }
   list.addEventListener("click", event => {
     const row = event.target.closest("[data-step]");
     if (row) { stop(); choose(Number(row.dataset.step)); }
@@ -97,6 +103,7 @@ function render({ model, el }) {
   model.on("change:ran", light);
   model.on("change:source", tell);
   draw(); light(); tell();
+  drawn = true;
   return stop;
 }
 export default { render };
