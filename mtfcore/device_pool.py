@@ -65,6 +65,17 @@ def _start(n: int) -> int:
     return len(jax.devices("cpu"))
 
 
+def started(jax: Any) -> bool:
+    """Whether JAX has started its devices, asked without starting them: their number can be set until then."""
+    now = jax.config.jax_num_cpu_devices
+    try:
+        jax.config.update("jax_num_cpu_devices", now + 1 if now > 0 else 1)
+    except RuntimeError:
+        return True
+    jax.config.update("jax_num_cpu_devices", now)
+    return False
+
+
 def _set_flags() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     missing = [f"{flag}={seconds}" for flag, seconds in _STUCK.items() if flag not in flags]
@@ -125,9 +136,17 @@ def idle_note(mesh: Mesh, total: int, kind: str) -> str:
     return f"{idle} of {total} {kind} devices idle (number {which})" if idle else ""
 
 
-def launch(fn: Callable, *args: Any) -> Any:
+def inside(jax_mesh: Any) -> contextlib.AbstractContextManager:
+    """Where JAX sees our mesh, whatever mesh a notebook has set around the call (case S18); None: no mesh of ours."""
+    import jax
+
+    set_around = not jax.sharding.get_abstract_mesh().empty
+    return jax.set_mesh(jax_mesh) if jax_mesh is not None and set_around else contextlib.nullcontext()
+
+
+def launch(fn: Callable, *args: Any, jax_mesh: Any = None) -> Any:
     """Call a compiled function and wait for its result, one launch in flight in the whole process."""
     import jax
 
-    with LAUNCH:
+    with LAUNCH, inside(jax_mesh):
         return jax.block_until_ready(fn(*args))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.device_pool import attached_devices, attached_mesh, idle_note, launch, simulated_mesh
+from mtfcore.device_pool import attached_devices, attached_mesh, idle_note, inside, launch, simulated_mesh
 from mtfcore.dtypes import long_name
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.mesh import DeviceLike, Mesh
@@ -35,7 +35,7 @@ class Run:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on whole arrays, in the order of the inputs or by name; returns whole numpy arrays."""
         self._arrays, self._recorded = check_arrays(self.program, args, kwargs), None
-        results = launch(self.compiled, *self._arrays)
+        results = launch(self.compiled, *self._arrays, jax_mesh=self.jax_mesh)
         summed = [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)]
         return unpack([port.name for port in self.program.outputs], summed)
 
@@ -59,7 +59,8 @@ class Run:
 
     def lower(self) -> Any:
         """The lowered (StableHLO) form, as `jax.jit(...).lower` gives it."""
-        return self.compiled.lower(*self.shapes)
+        with inside(self.jax_mesh):
+            return self.compiled.lower(*self.shapes)
 
     def _mapped(self, record: bool) -> Callable:
         import jax
@@ -117,7 +118,7 @@ class Run:
         if self._recorded is None:
             import jax
 
-            kept = launch(jax.jit(self._mapped(record=True)), *self._arrays)
+            kept = launch(jax.jit(self._mapped(record=True)), *self._arrays, jax_mesh=self.jax_mesh)
             self._recorded = {path: np.asarray(value) for path, value in kept.items()}
         return self._recorded
 

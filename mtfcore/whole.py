@@ -62,14 +62,14 @@ def _repeat(op: Op, arrays: list[Any], constrain: Constrain | None) -> Any:
 class WholeRun:
     """A program's function on whole arrays; call it like a `Run`."""
 
-    def __init__(self, program: Program, fn: Callable) -> None:
+    def __init__(self, program: Program, fn: Callable, jax_mesh: Any = None) -> None:
         import jax
 
-        self.program, self.fn, self.compiled = program, fn, jax.jit(fn)
+        self.program, self.fn, self.compiled, self.jax_mesh = program, fn, jax.jit(fn), jax_mesh
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on whole arrays; returns numpy arrays."""
-        results = launch(self.compiled, *check_arrays(self.program, args, kwargs))
+        results = launch(self.compiled, *check_arrays(self.program, args, kwargs), jax_mesh=self.jax_mesh)
         return unpack([port.name for port in self.program.outputs], [np.asarray(result) for result in results])
 
 
@@ -96,7 +96,7 @@ def partitioned(program: Program, jax_mesh: Any = None) -> WholeRun:
         placed = [constrain(program.graph, n, a) for n, a in zip(numbers, arrays, strict=True)]
         return run_graph(program.graph, placed, constrain)
 
-    return WholeRun(program, fn)
+    return WholeRun(program, fn, mesh)
 
 
 def _placements(program: Program) -> dict[tuple[int, int], Any]:
