@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from mtfcore.device_pool import started
 from mtfcore.machine import PROJECT, Machine, read_json
 
 REINSTALL = "run `make lab` (or `python setup_lab.py lab`) in the project's folder"
@@ -180,7 +181,7 @@ def _devices(machine: Machine) -> Iterator[Row]:
         yield Row("devices", "JAX is missing", "fix", f"{REINSTALL.capitalize()}, then restart the kernel.")
         return
     jax = machine.modules.get("jax")
-    if jax is None or not _started(machine):
+    if jax is None or not started(jax):
         yield Row("devices", "JAX has not started; run mtf.devices(64) to have 64 simulated devices", "ok")
         return
     devices = jax.devices()
@@ -188,12 +189,6 @@ def _devices(machine: Machine) -> Iterator[Row]:
     few = devices[0].platform == "cpu" and len(devices) < 64
     fix = "Restart the kernel and run mtf.devices(64) before anything else." if few else ""
     yield Row("devices", f"{kind} ({devices[0].device_kind})", "warn" if few else "ok", fix)
-
-
-def _started(machine: Machine) -> bool:
-    """Whether JAX has a backend already. JAX has no public question for it that would not start one."""
-    bridge = machine.modules.get("jax._src.xla_bridge")
-    return bool(getattr(bridge, "_backends", {}))
 
 
 def _accelerators(machine: Machine) -> Iterator[Row]:

@@ -10,19 +10,11 @@ Next file to read: jaxprs.py, which fills a Counts.
 
 from html import escape
 
-from mtfcore.counting.facts import Bytes, Collective, Counts
+from mtfcore.counting.facts import Collective, Counts
+from mtfcore.numbers import format_bytes
 
 HEADINGS = ("kind", "axes", "group", "times", "dtype", "holds", "sends each time", "sends in all", "where")
 _LANGUAGES = {"jaxpr": "the jaxpr", "stablehlo": "the StableHLO", "hlo text": "HLO text"}
-
-
-def human(n_bytes: Bytes) -> str:
-    """1536 → '1.5 KiB'."""
-    size, units = float(n_bytes), iter(("KiB", "MiB", "GiB", "TiB", "PiB"))
-    unit = "B"
-    while size >= 1024 and unit != "PiB":
-        size, unit = size / 1024, next(units)
-    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
 
 
 def headline(counts: Counts) -> str:
@@ -69,5 +61,5 @@ def html_table(counts: Counts) -> str:
 
 def _html_cell(heading: str, value: object) -> str:
     if heading in ("holds", "sends each time", "sends in all"):
-        return f'<td style="text-align:right" title="{value:,} B">{escape(human(value))}</td>'
+        return f'<td style="text-align:right" title="{value:,} B">{escape(format_bytes(value))}</td>'
     return f"<td>{escape(str(value))}</td>"

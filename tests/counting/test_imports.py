@@ -21,7 +21,9 @@ def test_counting_imports_only_itself(path):
     tree = ast.parse(path.read_text())
     everywhere = [name for node in ast.walk(tree) for name in _imported(node)]
     ours = [n for n in everywhere if n.split(".")[0] in ("mtfcore", "widgets", "tpu_runs")]
-    assert all(n.startswith("mtfcore.counting") for n in ours), ours
+    # only its tables write numbers, and the one formatter of numbers knows nothing of plans
+    allowed = ("mtfcore.counting", "mtfcore.numbers") if path.name == "show.py" else ("mtfcore.counting",)
+    assert all(n.startswith(allowed) for n in ours), ours
     assert not [n for n in everywhere if "_src" in n.split(".")]
 
 

@@ -126,20 +126,34 @@ def test_without_ipywidgets_or_jax(machine):
     assert row(machine, "widgets").state == row(machine, "devices").state == "fix"
 
 
-def jax_with(count, platform):
-    device = SimpleNamespace(platform=platform, device_kind="kind")
-    return {"jax": SimpleNamespace(devices=lambda: [device] * count),
-            "jax._src.xla_bridge": SimpleNamespace(_backends={platform: object()})}  # fmt: skip
+def jax_with(devices, started):
+    """A stand-in for JAX: like the real one, it refuses another number of devices once they have started."""
+
+    def update(name, value):
+        if started:
+            raise RuntimeError(f"{name} must be set before the devices start")
+        setattr(config, name, value)
+
+    config = SimpleNamespace(jax_num_cpu_devices=-1, update=update)
+    return SimpleNamespace(devices=devices, config=config)
 
 
 def test_devices_are_not_started_to_be_counted(machine):
-    machine.modules["jax"] = SimpleNamespace(devices=lambda: pytest.fail("JAX was started"))
-    assert "JAX has not started" in row(machine, "devices").found
+    machine.modules["jax"] = jax = jax_with(lambda: pytest.fail("JAX was started"), started=False)
+    assert "JAX has not started" in row(machine, "devices").found and jax.config.jax_num_cpu_devices == -1
+
+
+@pytest.mark.parametrize(("before", "expected"), [("", "False False"), ("jax.devices()", "True True")])
+def test_the_real_jax_answers_whether_it_has_started(before, expected):
+    code = f"import jax; from mtfcore.device_pool import started\n{before}\nprint(started(jax), started(jax))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == expected, done.stderr
 
 
 @pytest.mark.parametrize(("count", "platform", "state"), [(64, "cpu", "ok"), (8, "cpu", "warn"), (4, "tpu", "ok")])
 def test_devices_that_are_there(machine, count, platform, state):
-    machine.modules.update(jax_with(count, platform))
+    device = SimpleNamespace(platform=platform, device_kind="kind")
+    machine.modules["jax"] = jax_with(lambda: [device] * count, started=True)
     found = row(machine, "devices")
     assert found.state == state and str(count) in found.found
     assert ("simulated" in found.found) == (platform == "cpu")
