@@ -267,7 +267,7 @@ def _meant(call: Callable, annotation: Any) -> Any:
         return annotation
     try:
         return eval(annotation, call.__globals__)
-    except NameError:  # `x: B`, which some linters make of `x: "B"`
+    except (NameError, SyntaxError):  # `x: B`, which linters make of `x: "B"`; dimensions set without their quotes
         return annotation
 
 

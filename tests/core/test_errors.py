@@ -11,6 +11,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore.errors import nearest, refuse
 
+DIMS = "batch io"
 SIZES = "B:8 E:4 F:6"
 MESH = "x:2 y:2"
 TENSOR = "expected a tensor of a named function, got "
@@ -269,6 +270,17 @@ def test_refused_functions() -> None:
         mtf.plan(fixed, "x:2", sizes="B:8")
 
 
+def test_dimensions_are_read_in_every_form_that_python_keeps() -> None:
+    def plain(x: B, y: DIMS, eps=1e-6):
+        return x * eps
+
+    assert {n: [d.name for d in dims] for n, dims in mtf.function(plain).arguments.items()} == {
+        "x": ["B"], "y": ["batch", "io"],
+    }  # fmt: skip
+    plain.__annotations__ = {"x": "batch io", "y": "'io'"}
+    assert [len(dims) for dims in mtf.function(plain).arguments.values()] == [2, 1]
+
+
 def test_a_tensor_cannot_leave_the_function_that_made_it() -> None:
     kept = []
 
@@ -365,3 +377,25 @@ def test_the_helpers_behind_the_texts() -> None:
         refuse(["a", "a"], "here")
     assert issubclass(mtf.NotationError, mtf.LayoutError) and issubclass(mtf.LayoutError, ValueError)
     assert issubclass(mtf.DeviceError, RuntimeError) and issubclass(mtf.LayoutWarning, UserWarning)
+
+
+def test_too_few_attached_devices_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    chips = [SimpleNamespace(device_kind="TPU v4", platform="tpu")] * 4
+    monkeypatch.setattr("mtfcore.device_pool.attached_devices", lambda: chips)
+    program = mtf.plan(two_layers(), "rows:4 cols:2", "batch:rows", sizes="batch:8 io:4 hidden:4")
+    with pytest.raises(mtf.DeviceError, match="mesh 'rows:4 cols:2' needs 8 devices; attached: 4 x TPU v4"):
+        mtf.attach(program)
+
+
+def test_a_function_inside_another_takes_what_it_says() -> None:
+    inner = two_layers()
+
+    @mtf.function
+    def outer(x: "io batch", w: "io hidden", v: "hidden io"):
+        return inner(x, w, v)
+
+    message = r"argument x says 'batch io', got x\[io:4, batch:8\]; use mtf\.rename or mtf\.transpose"
+    with pytest.raises(mtf.LayoutError, match=message):
+        mtf.plan(outer, "rows:4", sizes="batch:8 io:4 hidden:4")
