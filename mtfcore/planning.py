@@ -57,6 +57,8 @@ def plan(
 
 
 def _check_place(place: Mapping[str, Any], graph: Graph) -> None:
+    if not isinstance(place, Mapping):
+        raise LayoutError(f"place: expected e.g. {{'x': 'batch:rows io'}}, got {type(place).__name__}: {place!r:.200}")
     unknown = [name for name in place if name not in graph.inputs]
     refuse([f"no input {name!r}; {nearest(name, graph.inputs)}" for name in unknown], f"place of {graph.name}")
 
@@ -222,4 +224,9 @@ def _needed(steps: Sequence[Step], outputs: Sequence[Port]) -> tuple[Step, ...]:
 
 
 def _exact(dims: tuple, given: str | Sharding) -> Sharding:
-    return Sharding(dims, given if isinstance(given, str) else given.text())
+    if not isinstance(given, Sharding):
+        return Sharding(dims, given)
+    sizes = {dim.name: dim.size for dim in dims}
+    other = [dim for dim in given.dims if dim.name in sizes and dim.size not in (None, sizes[dim.name])]
+    refuse([f"{dim.name} has size {sizes[dim.name]}, the sharding given says {dim}" for dim in other])
+    return Sharding(dims, given.text())

@@ -107,6 +107,9 @@ class Run:
             raise LayoutError(f"{step!r} is not a step of {self.program!r}; use those of prog.steps")
         path = step if isinstance(step, tuple) else (step,)
         count = len(self.program.steps)
+        if not path or not all(hasattr(type(number), "__index__") for number in path):
+            legal = f"its number (0 to {count - 1}) or as one of prog.steps"
+            raise LayoutError(f"a step is given by {legal}, not {step!r:.200}")
         if not -count <= path[0] < count:
             raise LayoutError(f"{self.program!r} has steps 0 to {count - 1}, not {path[0]}")
         return (path[0] % count, *path[1:])
@@ -130,17 +133,25 @@ class Run:
         return f"<Run of {self.program.name} on {mesh.size} {where} devices ({mesh}){note}>"
 
 
+def expect_program(program: object) -> Program:
+    """Refuse what is not a plan, such as the function itself."""
+    if not isinstance(program, Program):
+        what = f"{type(program).__name__} {program!r:.200}"
+        raise LayoutError(f"expected a program made by mtf.plan(function, mesh, layout, sizes=...), got {what}")
+    return program
+
+
 def simulate(program: Program) -> Run:
     """The program on simulated CPU devices: real values and real collectives, no hardware speed."""
     import jax
 
-    found = simulated_mesh(program.mesh)
+    found = simulated_mesh(expect_program(program).mesh)
     return Run(program, found, idle_note(program.mesh, len(jax.devices("cpu")), "simulated"))
 
 
 def attach(program: Program) -> Run:
     """The same on the TPU or GPU that is attached; `DeviceError` where there is none. Never falls back to the CPU."""
-    found = attached_mesh(program.mesh)
+    found = attached_mesh(expect_program(program).mesh)
     return Run(program, found, idle_note(program.mesh, len(attached_devices()), "attached"))
 
 
@@ -189,6 +200,18 @@ def unpack(names: list[str], results: list[Any]) -> Any:
     return dict(zip(names, results, strict=True))
 
 
+def _check_wide(program: Program) -> None:
+    """JAX makes 64-bit types of 32 bits without a word of ours, unless it is told otherwise."""
+    import jax
+
+    wide = sorted({dtype for dtype in program.dtypes.values() if dtype in ("f64", "i64")})
+    if wide and not jax.config.jax_enable_x64:
+        raise LayoutError(
+            f"{program.name} uses {', '.join(wide)}, which JAX would cut to 32 bits; plan it with f32 and i32, or run "
+            "jax.config.update('jax_enable_x64', True) first"
+        )
+
+
 def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The input arrays in order, in the program's dtypes; refuses missing, unknown and misshapen ones at once."""
     ports = {port.name: port for port in program.inputs}
@@ -205,6 +228,7 @@ def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, A
             shape = np.shape(given[name])
             faults.append(f"input {name} has shape {shape}, expected {port.sharding.shape} ({expected})")
     refuse(faults, f"run of {program.name}")
+    _check_wide(program)
     import jax.numpy as jnp
 
     return [jnp.asarray(given[name], long_name(port.dtype)) for name, port in ports.items()]

@@ -17,7 +17,7 @@ from mtfcore.device_pool import launch, simulated_mesh
 from mtfcore.dims import Dim
 from mtfcore.dtypes import canonical, is_float
 from mtfcore.errors import refuse
-from mtfcore.runs import check_arrays, unpack
+from mtfcore.runs import check_arrays, expect_program, unpack
 from mtfcore.steps import Program
 from mtfcore.tensor import Function, Graph, Op
 
@@ -75,14 +75,15 @@ class WholeRun:
 
 def single(program: Program) -> WholeRun:
     """The oracle: plain `jax.numpy` on whole arrays on one device."""
-    return WholeRun(program, lambda *arrays: run_graph(program.graph, arrays))
+    graph = expect_program(program).graph
+    return WholeRun(program, lambda *arrays: run_graph(graph, arrays))
 
 
 def partitioned(program: Program, jax_mesh: Any = None) -> WholeRun:
     """The compiler's way: sharding constraints where the plan places each tensor; XLA chooses the collectives."""
     import jax
 
-    mesh = jax_mesh or simulated_mesh(program.mesh)
+    mesh = jax_mesh or simulated_mesh(expect_program(program).mesh)
     placements = _placements(program)
 
     def constrain(graph: Graph, number: int, array: Any) -> Any:

@@ -216,6 +216,10 @@ PLANS = [
     ({"dtype": "bf17"}, "unknown dtype 'bf17'; did you mean 'bf16'?"),
     ({"place": {"z": "batch io"}}, "place of two_layers: no input 'z'; legal here: 'x', 'w', 'v'"),
     ({"place": {"x": "batch:rows seq"}}, "input x: tensor 'batch:8 io:4': no dimension 'seq' in this tensor"),
+    ({"place": {"x": 5}}, "input x: expected a text such as 'batch:64 io:512', got int: 5"),
+    ({"place": "batch io"}, "place: expected e.g. {'x': 'batch:rows io'}, got str: 'batch io'"),
+    ({"place": {"x": mtf.Sharding("batch:16 io:4", "batch:rows")}},
+     "input x: batch has size 8, the sharding given says batch:16"),
     ({"place": {"x": "batch:row io", "w": "io:col hidden"}},
      "2 faults\n  1. input x: tensor 'batch:8 io:4' placed 'batch:row io' on mesh 'rows:4 cols:2': unknown mesh axis "
      "'row' on batch; did you mean 'rows'? legal here: 'rows', 'cols'\n  2. input w: "),
@@ -240,6 +244,21 @@ def test_faults_inside_faults_are_indented() -> None:
         mtf.plan(two_layers(), "rows:4 cols:2", "batch:rows io:rows", sizes="batch:6 io:6 hidden:4")
     lines = str(caught.value).split("\n")
     assert lines[0] == "3 faults" and lines[1].startswith("  1. input x: ") and lines[2].startswith("     1. mesh axis")
+
+
+@pytest.mark.parametrize("way", [mtf.simulate, mtf.attach, mtf.single, mtf.partitioned])
+@pytest.mark.parametrize("given", [None, two_layers(), "batch:8"])
+def test_only_programs_run(way: Callable, given: object) -> None:
+    message = f"expected a program made by mtf.plan(function, mesh, layout, sizes=...), got {type(given).__name__}"
+    with pytest.raises(mtf.LayoutError, match=re.escape(message)):
+        way(given)
+
+
+def test_64_bits_are_not_cut_in_silence() -> None:
+    program = mtf.plan(two_layers(), "rows:4", "batch:rows", sizes="batch:8 io:4 hidden:4", dtype="f64")
+    for way in (mtf.simulate, mtf.single):
+        with pytest.raises(mtf.LayoutError, match="two_layers uses f64, which JAX would cut to 32 bits; plan it"):
+            way(program)(np.ones((8, 4)), np.ones((4, 4)), np.ones((4, 4)))
 
 
 def test_refused_functions() -> None:
@@ -324,6 +343,9 @@ def test_values_before_a_run_and_of_no_step() -> None:
     run(np.ones((8, 4)), np.ones((4, 4)), np.ones((4, 4)))
     with pytest.raises(mtf.LayoutError, match=r"has steps 0 to \d+, not 99"):
         run.values(99)
+    for wrong in ("0", 1.5, None, ()):
+        with pytest.raises(mtf.LayoutError, match=r"a step is given by its number \(0 to \d+\) or as one of"):
+            run.values(wrong)
     with pytest.raises(mtf.LayoutError, match="mesh 'rows:4 cols:2' has devices 0 to 7, not 8"):
         run.values(0, device=8)
     other = mtf.plan(two_layers(), "rows:4", "batch:rows", sizes="batch:8 io:4 hidden:4")
