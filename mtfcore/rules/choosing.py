@@ -133,17 +133,15 @@ class _Search:
             yield dict(zip(on, chosen, strict=True)), sums, roles
 
     def orders(self, dim: str, axes: list[str]) -> list[Axes]:
-        """Orders of the axes on one dimension: one that only slices, if there is one, else all."""
+        """Orders of the axes on one dimension: those that only slice; all where a conflict moves something anyway."""
         if len(axes) == 1:
             return [tuple(axes)]
         every = list(itertools.permutations(axes))
         holders = [s.on[dim] for s in self.q.operands if dim in s.on]
-        wanted = [self.q.want.on[dim]] if self.q.want and dim in self.q.want.on else []
-        agrees = lambda order, seen: all(order[: len(on)] == on for on in seen)  # noqa: E731
-        for seen in (holders + wanted, holders):
-            if found := [order for order in every if agrees(order, seen)]:
-                return found[:1]
-        return every
+        slicing = [order for order in every if all(order[: len(on)] == on for on in holders)]
+        if not slicing or any(len(self.options(axis, False, False)) > 1 for axis in axes):
+            return every
+        return slicing if self.q.want and dim in self.q.want.on else slicing[:1]
 
     def parts(self, axes: Axes | list[str]) -> int:
         return math.prod(self.mesh[axis] for axis in axes)
