@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 DEVICES = 64
 
@@ -28,7 +28,14 @@ os.environ["XLA_FLAGS"] = STUCK_COLLECTIVES
 
 # Compiling makes one example slow and the next fast, so hypothesis's own clock means nothing here; every test
 # has a limit. Derandomized: the same programs on every machine, and a failure prints the line that repeats it.
-_common = {"deadline": None, "print_blob": True, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
+# The phase that explains a failure traces every line that runs, JAX's too, which takes minutes: it is left out.
+_common = {
+    "deadline": None,
+    "print_blob": True,
+    "derandomize": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "phases": [phase for phase in Phase if phase is not Phase.explain],
+}
 settings.register_profile("default", max_examples=100, **_common)
 settings.register_profile("long", max_examples=2_000, **_common)
 
