@@ -275,11 +275,11 @@ def test_walking_keeps_a_result_and_moving_a_control_greys_it():
     assert not explorer.stale and explorer.steps.ran
     explorer.top.press({"axis.rows": 2})
     assert explorer.stale and not explorer.steps.ran
-    assert "mw-stale" in explorer.values._dom_classes
+    assert "mw-stale" in explorer.results._dom_classes
     assert explorer.top.progress["text"] == "the result is for mesh='rows:4 cols:2'"
     assert "8 simulated devices" in explorer.values.shown["about"]
     explorer.top.press({"axis.rows": 4})
-    assert not explorer.stale and "mw-stale" not in explorer.values._dom_classes
+    assert not explorer.stale and "mw-stale" not in explorer.results._dom_classes
 
 
 def test_stop_ends_between_two_launches_and_leaves_no_values(monkeypatch):

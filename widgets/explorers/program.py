@@ -64,7 +64,8 @@ class ProgramExplorer(Frame):
         self.steps.observe(lambda change: self._look("step", change.new), "step")
         self.values.observe(lambda change: self._look("device", change.new), "device")
         self.steps.observe(self._show_source, ["unfolded", "drawing"])
-        return ipywidgets.VBox([self.steps, self.values])
+        self.results = ipywidgets.VBox([self.values])  # a box of its own: greyed when the controls have moved on
+        return ipywidgets.VBox([self.steps, self.results])
 
     # Controls ---------------------------------------------------------------------------------------------------
 
@@ -188,10 +189,11 @@ class ProgramExplorer(Frame):
         return self._inputs if given else example_inputs(program)
 
     def show_result(self, result: Result) -> None:
-        self._show_held()
+        with self.drawing:
+            self._show_held()
 
-    def result_part(self) -> HeldView:
-        return self.values
+    def result_part(self) -> ipywidgets.VBox:
+        return self.results
 
     def age_result(self) -> None:
         super().age_result()

@@ -13,6 +13,7 @@ from widgets.figures.program import Facts
 from widgets.theme import MEMORY
 
 NEGATIVE = "#8C8C8C"
+STRENGTH = 0.6  # the strongest shade; text stays readable on it, white and black alike
 
 
 def held_html(facts: Facts) -> str:
@@ -48,5 +49,5 @@ def _cell(word: str, largest: float) -> str:
     value = float(word)
     if not math.isfinite(value) or not largest or not value:
         return f"<td>{word}</td>"
-    colour, strength = (MEMORY if value > 0 else NEGATIVE), round(8 + 62 * abs(value) / largest)
-    return f'<td style="background:color-mix(in srgb, {colour} {strength}%, transparent)">{word}</td>'
+    strength = round(STRENGTH * (0.1 + 0.9 * abs(value) / largest) * 255)
+    return f'<td style="background:{MEMORY if value > 0 else NEGATIVE}{strength:02x}">{word}</td>'
