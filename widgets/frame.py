@@ -269,7 +269,9 @@ class Frame(Running, ipywidgets.VBox):
         """Stop what runs and give up every part."""
         self.queue.stop()
         for part in (self.top, self.picture, self.stage, self.bottom):
+            part.layout.close()
             part.close()
+        self.layout.close()
         super().close()
 
 

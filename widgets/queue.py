@@ -86,7 +86,7 @@ class Pacer:
 
 
 class RunQueue:
-    """One worker thread, there only while there is work. All `on_…` are called on it, in order: begin, progress, end."""
+    """One worker thread, there only while there is work; all `on_…` are called on it, in order."""
 
     def __init__(
         self,

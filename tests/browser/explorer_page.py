@@ -10,11 +10,17 @@ Next file to read: test_slices.py.
 from __future__ import annotations
 
 import ast
+import contextlib
+import pathlib
+from collections.abc import Iterator
 
-from playwright.sync_api import Page
+import nbformat
+from playwright.sync_api import Browser, Locator, Page
 
-from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
+from lab_browser import Watch, error_outputs, open_notebook, run_all, wait_done, wait_ready
 from lab_server import Lab
+
+SIZE = {"width": 1300, "height": 1000}
 
 # Runs an expression in the notebook's kernel, beside what the page does, and gives its repr.
 ASK = """async source => {
@@ -46,6 +52,26 @@ def open_explorer(page: Page, lab: Lab, name: str) -> None:
     page.wait_for_function(SETTLED, timeout=30_000)
 
 
+@contextlib.contextmanager
+def shared_page(browser: Browser, lab: Lab, name: str, *cells: str) -> Iterator[Page]:
+    """One page with an explorer for a whole file of tests; it reaches nothing but this machine (U14)."""
+    write_notebook(lab.root / name, *cells)
+    context, watch = browser.new_context(viewport=SIZE, service_workers="block"), Watch()
+    page = context.new_page()
+    watch.attach(page)
+    open_explorer(page, lab, name)
+    yield page
+    context.close()
+    assert not watch.outside and not watch.crashes
+
+
+def write_notebook(path: pathlib.Path, *cells: str) -> None:
+    """A notebook with these code cells, for tests that need one outside the `notebook` fixture."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    nbformat.write(book, path)
+
+
 def ask(page: Page, expression: str) -> object:
     """The value of an expression in the kernel."""
     return ast.literal_eval(page.evaluate(ASK, f"print(repr({expression}))"))
@@ -56,7 +82,7 @@ def do(page: Page, source: str) -> None:
     page.evaluate(ASK, source)
 
 
-def control(page: Page, name: str, kind: str = "input"):
+def control(page: Page, name: str, kind: str = "input") -> Locator:
     """The element of a control."""
     return page.locator(f".mw-top [data-control='{name}'] {kind}")
 
@@ -78,7 +104,7 @@ def wait_kind(page: Page, kind: str) -> None:
     page.wait_for_selector(f".mw-bottom[data-kind={kind}]")
 
 
-def panel(page: Page, tensor: str):
+def panel(page: Page, tensor: str) -> Locator:
     """A live panel (the still page, hidden meanwhile, has the same)."""
     return page.locator(f".mw-slices [data-tensor='{tensor}']")
 
@@ -98,24 +124,25 @@ def box(page: Page, selector: str) -> tuple[float, float]:
 CONTRASTS = """root => {
   const parse = text => (text.match(/[\\d.]+/g) || []).map(Number);
   const over = (top, under) => { const a = top[3] ?? 1; return [0, 1, 2].map(n => top[n] * a + under[n] * (1 - a)); };
-  const light = rgb => { const [r, g, b] = rgb.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-    return .2126 * r + .7152 * g + .0722 * b; };
+  const linear = v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = rgb => { const [r, g, b] = rgb.map(v => linear(v / 255)); return .2126 * r + .7152 * g + .0722 * b; };
   const ground = node => {
     const layers = [];
     for (let e = node; e; e = e.parentElement) layers.push(parse(getComputedStyle(e).backgroundColor));
     return layers.reverse().reduce((under, top) => top.length ? over(top, under) : under, [255, 255, 255]);
   };
-  const found = [];
-  for (const part of document.querySelectorAll(root)) for (const node of part.querySelectorAll('*')) {
-    const text = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
-    const field = node.matches('input:not([type=range]), select, textarea');
-    if (!(text || field) || node.closest('style, title, option') || !node.getClientRects().length || node.disabled) continue;
+  const reads = node => node.getClientRects().length && !node.disabled && !node.closest('style, title, option') &&
+    (node.matches('input:not([type=range]), select, textarea') ||
+     [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim()));
+  const measure = node => {
     const style = getComputedStyle(node), under = ground(node);
     const colour = over(parse(node instanceof SVGElement ? style.fill : style.color), under);
     const [low, high] = [light(colour), light(under)].sort((a, b) => a - b);
-    found.push([(high + .05) / (low + .05), node.tagName + '.' + (node.getAttribute('class') || ''), node.textContent.slice(0, 30)]);
-  }
-  return found;
+    const name = `${node.tagName}.${node.getAttribute('class') || ''}`;
+    return [(high + .05) / (low + .05), name, node.textContent.slice(0, 30)];
+  };
+  const parts = [...document.querySelectorAll(root)];
+  return parts.flatMap(part => [...part.querySelectorAll('*')].filter(reads).map(measure));
 }"""
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from widgets.frame import Frame
 
 
 @pytest.fixture(autouse=True)
-def faults_are_raised(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def faults_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of ours inside a handler fails the test that caused it (case U10)."""
     monkeypatch.setattr(Frame, "reraise", True)
-    yield

@@ -36,7 +36,8 @@ def test_a_pasted_file_does_not_become_a_setting():
 def test_specs_are_what_the_page_draws():
     spec = IntBox("axis.rows", 4, "rows", "Mesh", high=8).spec()
     assert spec == {
-        "kind": "int", "name": "axis.rows", "value": 4, "label": "rows", "group": "Mesh", "hint": "", "low": 1, "high": 8,
+        "kind": "int", "name": "axis.rows", "value": 4, "label": "rows", "group": "Mesh", "hint": "",
+        "low": 1, "high": 8,
     }  # fmt: skip
     assert Button("run", None).spec()["label"] == "run"
 

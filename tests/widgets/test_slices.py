@@ -35,9 +35,9 @@ def test_the_picture_follows_the_state():
 
 def test_the_sentence_says_why():
     assert slices().sentence == (
-        "The layout splits batch over rows, hidden over cols. x: 1/4 on each device, 16 KiB [modelled]; it has no hidden, "
-        "so 2 devices hold copies of each slice. w: 1/2 on each device, 1 MiB [modelled]; it has no batch, so 4 devices "
-        "hold copies of each slice. h: 1/8 on each device, 32 KiB [modelled]."
+        "The layout splits batch over rows, hidden over cols. x: 1/4 on each device, 16 KiB [modelled]; it has no "
+        "hidden, so 2 devices hold copies of each slice. w: 1/2 on each device, 1 MiB [modelled]; it has no batch, so "
+        "4 devices hold copies of each slice. h: 1/8 on each device, 32 KiB [modelled]."
     )
 
 
@@ -196,7 +196,10 @@ def test_all_faults_of_a_list_of_tensors_at_once():
     assert "bach" in str(refused.value) and "'y'" in str(refused.value) and "sizes 64 and 3" in str(refused.value)
 
 
-@pytest.mark.parametrize("sizes", [(1,), (8,), (512,), (4, 2), (1, 8), (32, 16), (3, 5), (2, 3, 4), (8, 8, 8), (2, 2, 2, 2)])
+MESHES = [(1,), (8,), (512,), (4, 2), (1, 8), (32, 16), (3, 5), (2, 3, 4), (8, 8, 8), (2, 2, 2, 2)]
+
+
+@pytest.mark.parametrize("sizes", MESHES)
 def test_meshes_of_every_rank_draw(sizes):
     mesh = " ".join(f"{axis}:{size}" for axis, size in zip("xyzw", sizes))
     scale = int(np.prod(sizes))
@@ -237,7 +240,8 @@ def test_save_as_svg_is_one_file():
     explorer.bottom.asked = {"number": 1, "svg": True}
     assert explorer.bottom.svg["name"] == "slices.svg"
     text = explorer.bottom.svg["text"]
-    assert text.startswith("<svg") and text.count("mw-panel") > 4 and "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.startswith("<svg") and text.count("mw-panel") > 4
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_the_call_gives_the_same_picture():

@@ -15,7 +15,8 @@ TABLE = [("device", "holds"), ("0", "<b> 16 KiB [modelled]")]
 
 def test_page_says_everything_without_a_kernel():
     page = still_html("Which <slice>?", "<svg/>", "16 KiB [modelled]", TABLE, "slices()")
-    for part in ("Which &lt;slice&gt;?", "<svg/>", '<span class="mw-origin">modelled</span>', "slices()", GO_LIVE, "<table>"):
+    tag = '<span class="mw-origin">modelled</span>'
+    for part in ("Which &lt;slice&gt;?", "<svg/>", tag, "slices()", GO_LIVE, "<table>"):
         assert part in page
     assert "<script" not in page
 
@@ -26,7 +27,8 @@ def test_tables_are_escaped_and_have_heads():
 
 
 def test_a_caret_keeps_its_column():
-    assert sentence_html("bad\n  a(\n   ^") == 'bad\n<code class="mw-caret">  a(</code>\n<code class="mw-caret">   ^</code>'
+    kept = '<code class="mw-caret">  a(</code>\n<code class="mw-caret">   ^</code>'
+    assert sentence_html("bad\n  a(\n   ^") == f"bad\n{kept}"
 
 
 class Closing:

@@ -4,7 +4,7 @@ const KEY = "__meshwork_plotly__";
 async function load(packed) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const source = await new Response(stream).text();
-  // as a module of its own: the bundle must neither find a `define` of the page nor leave a global behind
+  // as a module of its own, so that the bundle does not hand itself to a `define` that the page may have
   const wrapped = `const module = { exports: {} }, exports = module.exports, define = undefined;\n${source}\nexport default module.exports;`;
   const address = URL.createObjectURL(new Blob([wrapped], { type: "text/javascript" }));
   try { return (await import(/* webpackIgnore: true */ address)).default; }
