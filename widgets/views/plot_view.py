@@ -5,7 +5,12 @@
 
 `show` takes a dictionary or a `go.Figure`. The first view of a page asks the kernel for plotly's own bundle, which it
 gets compressed over the widget's channel (no address is fetched, nothing is saved in the notebook); all charts of the
-page share it. Text colour follows the theme, which static charts cannot do. Next file to read: `../static`.
+page share it. Text colour follows the theme, which static charts cannot do. Plotly's Python is not needed, nor its
+seconds of imports.
+
+Measured by `python -m tests.benchmarks slider` (JupyterLab 4.6.6, plotly 7.1.0, Chromium, two cores that were busy
+besides): from Run All to four charts drawn 3.6 s and 20 kB of widget state, with the bundle sent once as 1.5 MB;
+four `FigureWidget`s took 25.6 s and 20.3 MB, since each carries the bundle. Next file to read: `../static`.
 """
 
 from __future__ import annotations
