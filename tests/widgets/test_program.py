@@ -406,6 +406,14 @@ def test_a_function_without_steps_says_so():
 # ---- what is left behind
 
 
+def test_closing_gives_up_every_part():
+    explorer = program()
+    parts = (explorer, explorer.top, explorer.bottom, explorer.stage, explorer.steps, explorer.results, explorer.values)
+    assert all(part.comm is not None for part in parts)
+    explorer.close()
+    assert all(part.comm is None for part in parts)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_copied_call_gives_the_same_picture(name):
     explorer = program(name, search=True, step=1, device=2)

@@ -58,14 +58,21 @@ class ProgramExplorer(Frame):
         self._own, self._inputs, self._given = own, inputs, {**START, **settings}
         self.held: Facts | None = None
         super().__init__(**settings)
+        self.children = [*self.children, self.results]  # below the sentence, which stays beside the controls
 
-    def make_picture(self) -> ipywidgets.VBox:
+    def make_picture(self) -> StepsView:
         self.steps, self.values = StepsView(), HeldView()
         self.steps.observe(lambda change: self._look("step", change.new), "step")
         self.values.observe(lambda change: self._look("device", change.new), "device")
         self.steps.observe(self._show_source, ["unfolded", "drawing"])
         self.results = ipywidgets.VBox([self.values])  # a box of its own: greyed when the controls have moved on
-        return ipywidgets.VBox([self.steps, self.results])
+        return self.steps
+
+    def close(self) -> None:
+        for part in (self.values, self.results):
+            part.layout.close()
+            part.close()
+        super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
 
