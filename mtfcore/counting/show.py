@@ -10,11 +10,17 @@ Next file to read: jaxprs.py, which fills a Counts.
 
 from html import escape
 
-from mtfcore.counting.facts import Collective, Counts
+from mtfcore.counting.facts import Bytes, Collective, Counts
 from mtfcore.numbers import format_bytes
 
 HEADINGS = ("kind", "axes", "group", "times", "dtype", "holds", "sends each time", "sends in all", "where")
 _LANGUAGES = {"jaxpr": "the jaxpr", "stablehlo": "the StableHLO", "hlo text": "HLO text"}
+
+
+def exact(number: Bytes) -> str:
+    """All digits of a count; what does not divide stands as a fraction (Python 3.11 cannot format those)."""
+    whole = f"{number.numerator:,}"
+    return whole if number.denominator == 1 else f"{whole}/{number.denominator}"
 
 
 def headline(counts: Counts) -> str:
@@ -24,7 +30,7 @@ def headline(counts: Counts) -> str:
     number = len(counts.collectives)
     return (
         f"{counts.origin} from {_LANGUAGES[counts.language]}, {counts.scope}: {number} "
-        f"collective{'' if number == 1 else 's'}, {counts.link_bytes:,} B sent by one device, "
+        f"collective{'' if number == 1 else 's'}, {exact(counts.link_bytes)} B sent by one device, "
         f"{counts.flops:,} FLOPs{rest}"
     )
 
@@ -40,7 +46,7 @@ def _remarks(counts: Counts) -> list[str]:
 
 
 def text_table(counts: Counts) -> str:
-    cells = [[v if isinstance(v, str) else f"{v:,}" for v in _cells(c)] for c in counts.collectives]
+    cells = [[v if isinstance(v, str) else exact(v) for v in _cells(c)] for c in counts.collectives]
     rows = [HEADINGS, *cells]
     widths = [max(map(len, column)) for column in zip(*rows)]
     number = [False, False, True, True, False, True, True, True, False]
@@ -61,5 +67,5 @@ def html_table(counts: Counts) -> str:
 
 def _html_cell(heading: str, value: object) -> str:
     if heading in ("holds", "sends each time", "sends in all"):
-        return f'<td style="text-align:right" title="{value:,} B">{escape(format_bytes(value))}</td>'
+        return f'<td style="text-align:right" title="{exact(value)} B">{escape(format_bytes(value))}</td>'
     return f"<td>{escape(str(value))}</td>"

@@ -122,3 +122,9 @@ def test_importing_the_counters_loads_no_jax_and_nothing_of_the_planner():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] False"
+
+
+def test_bytes_that_do_not_divide_print_as_fractions():
+    counts = Counts(collectives=(Collective("all_reduce", ("x",), 3, n_bytes=1000),))
+    assert counts.link_bytes == Fraction(4000, 3)
+    assert "4,000/3 B sent by one device" in str(counts) and 'title="4,000/3 B"' in counts._repr_html_()
