@@ -68,8 +68,8 @@ class Running(t.HasTraits):
         """Handle Run and Stop; False for any other button."""
         if name == "stop":
             self.queue.stop()
-        elif name == "run" and self.queue.start(self.run, self.run_settings()):
-            self._mark(True, "running")
+        elif name == "run":
+            self.queue.start(self.run, self.run_settings())
         return name in ("run", "stop")
 
     def start_refining(self) -> None:

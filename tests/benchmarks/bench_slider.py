@@ -82,9 +82,10 @@ RUN_CHARTS = """async n => {
 def pages() -> Iterator[object]:
     """A way to open a notebook with given cells in a new page; one JupyterLab and one browser for all."""
     from explorer_page import write_notebook
+    from playwright.sync_api import sync_playwright
+
     from lab_browser import find_browser, launch, open_notebook, wait_ready
     from lab_server import lab_server
-    from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         root, state = pathlib.Path(folder, "notebooks"), pathlib.Path(folder, "state")

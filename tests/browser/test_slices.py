@@ -110,6 +110,10 @@ def test_click_a_device_and_see_what_it_holds(explorer):
 def test_pointing_is_enough(explorer):
     panel(explorer, "h").locator("[data-piece='6']").hover(position={"x": 4, "y": 4})
     expect(explorer.locator(".mw-readout")).to_contain_text("Device 6 (rows 3, cols 0)")
+    expect(panel(explorer, "mesh").locator(".mw-copy")).to_have_count(0)
+    panel(explorer, "w").locator("[data-piece='1']").hover(position={"x": 4, "y": 4})
+    copies = [mark.get_attribute("data-piece") for mark in panel(explorer, "mesh").locator(".mw-copy").all()]
+    assert copies == ["3", "5", "7"]  # beside device 1, which is outlined as the one shown
     explorer.mouse.move(5, 5)
     expect(explorer.locator(".mw-readout")).to_contain_text("Point at a device")
 

@@ -41,25 +41,33 @@ function render({ model, el }) {
   const readout = make("div", "mw-readout", { tabindex: 0, "aria-live": "polite", "aria-label": "what the chosen device holds" });
   root.append(panels, readout);
   el.append(root);
-  let drawing = model.get("drawing"), hovered = -1;
+  let drawing = model.get("drawing"), hovered = -1, pointed = -1;
 
   const shown = () => (hovered >= 0 ? hovered : model.get("device"));
+  function outline(layer, where, piece, classes) {
+    for (const cls of classes) {
+      const rect = document.createElementNS(NS, "rect");
+      for (const [key, value] of Object.entries({ ...where, class: cls, "data-piece": piece })) rect.setAttribute(key, value);
+      layer.append(rect);
+    }
+  }
   function mark() {
     const device = shown();
     root.dataset.device = device;
     panels.querySelectorAll(".mw-marks").forEach((layer, n) => {
-      const { grid, facts } = drawing.panels[n];
+      const { grid, facts } = drawing.panels[n], piece = facts.holds[device];
       layer.replaceChildren();
-      if (device < 0 || device >= facts.holds.length) return;
-      const where = place(grid, facts.holds[device]);
-      if (!where) return;
-      for (const cls of ["mw-mark mw-halo", "mw-mark"]) {
-        const rect = document.createElementNS(NS, "rect");
-        for (const [key, value] of Object.entries({ ...where, class: cls, "data-piece": facts.holds[device] })) rect.setAttribute(key, value);
-        layer.append(rect);
-      }
+      if (n === 0) for (const copy of copies()) outline(layer, place(grid, copy), copy, ["mw-mark mw-halo", "mw-mark mw-copy"]);
+      const where = piece === undefined ? null : place(grid, piece);
+      if (where) outline(layer, where, piece, ["mw-mark mw-halo", "mw-mark"]);
     });
     say(device);
+  }
+  // the other devices with the piece under the pointer, to be outlined in the mesh
+  function copies() {
+    if (pointed < 1 || hovered < 0) return [];
+    const { holds } = drawing.panels[pointed].facts, { grid } = drawing.panels[0];
+    return holds.flatMap((piece, device) => (piece === holds[hovered] && device !== hovered && place(grid, device) ? [device] : []));
   }
   function say(device) {
     const [mesh, ...tensors] = drawing.panels;
@@ -96,7 +104,8 @@ function render({ model, el }) {
   function under(event) {
     const slot = event.target.closest?.(".mw-slot");
     if (!slot) return -1;
-    const { grid, facts } = drawing.panels[[...panels.children].indexOf(slot)];
+    pointed = [...panels.children].indexOf(slot);
+    const { grid, facts } = drawing.panels[pointed];
     const svg = slot.querySelector("svg");
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     const piece = pieceAt(grid, at.x, at.y);
