@@ -342,6 +342,19 @@ def test_a_run_too_large_is_refused_before_anything_runs_and_a_smaller_one_works
     assert run_bytes(plan_of(explorer)) <= MOST_RUN_BYTES
 
 
+def test_one_device_needs_no_mesh():
+    explorer = ran(program(mesh="", layout="", sizes=SMALL))
+    assert explorer.value["totals"]["sent"] == 0
+    assert chosen(explorer, 0)["devices"][0]["title"] == "device 0"
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "i32", "i8"])
+def test_other_dtypes_run_too(dtype):
+    explorer = ran(program(sizes=SMALL, dtype=dtype))
+    assert explorer.kind == "ok" and explorer.value["steps"][0]["after"]["shape"] == f"{dtype}[4, 16]"
+    assert chosen(explorer, 3)["devices"][0]["after"]["rows"]
+
+
 def test_too_few_devices_is_said_in_the_librarys_words():
     explorer = program(mesh="rows:16 cols:8", sizes="batch:16 io:8 hidden:8")
     explorer.top.press({"run": True})

@@ -62,6 +62,13 @@ def write_place(place: Mapping[str, object] | str | None) -> str:
     return "; ".join(f"{name}: {where}" for name, where in texts.items())
 
 
+def write_text(value: object) -> str:
+    """Sizes, mesh or layout as the text that they print; a mapping or a sequence item by item."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}:{each}" for name, each in value.items())
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
 def _offers(fn: Function, mesh: str, layout: str, sizes: str) -> list[Offer]:
     """Ways out for the inputs, where mesh, layout and sizes can be read at all."""
     try:

@@ -21,13 +21,13 @@ import ipywidgets
 import mtfcore as mtf
 from mtfcore.device_pool import LAUNCH
 from mtfcore.dims import parse_dims
-from mtfcore.dtypes import DTYPES, canonical
+from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.tensor import Function
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs
-from widgets.explorers.planned import guard, planned, write_place
+from widgets.explorers.planned import guard, planned, write_place, write_text
 from widgets.figures.held import held_facts
 from widgets.figures.held_html import held_html
 from widgets.figures.program import Facts, compared, program_facts, table, walk, why
@@ -43,6 +43,7 @@ START: State = {
     "fn": "two_layers", **EXAMPLES["two_layers"].settings, "dtype": "f32", "search": False, "step": 0, "device": 0
 }  # fmt: skip
 MOST_DEVICES = 512
+MENU_DTYPES = ("f32", "bf16", "f16", "i32", "i8")  # any other can be given in the call
 LOOKING = ("step", "device")  # settings that only say where to look
 
 
@@ -79,10 +80,11 @@ class ProgramExplorer(Frame):
     def controls(self, state: State) -> list[Control]:
         mesh, dims = mtf.Mesh(state["mesh"]), parse_dims(state["sizes"])
         menu = {name: each.words for name, each in EXAMPLES.items()} | {name: name for name in self._owned()}
+        dtypes = dict.fromkeys((*MENU_DTYPES, state["dtype"]))
         yes_no = (("default", "default choice"), ("search", "free search"))
         return [
             Choice("fn", state["fn"], "function", "Function", options=tuple(menu.items())),
-            Choice("dtype", state["dtype"], "type", "Function", options=tuple((name, name) for name in DTYPES)),
+            Choice("dtype", state["dtype"], "type", "Function", options=tuple((name, name) for name in dtypes)),
             Choice("search", yes_no[state["search"]][0], "steps", "Function", options=yes_no,
                    hint="the default moves only axes in conflict; free search may move every axis"),
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
@@ -108,17 +110,13 @@ class ProgramExplorer(Frame):
         if what == "search":
             return {**state, "search": value == "search"}
         if what == "fn":
-            chosen = self._settings if value in self._owned() else EXAMPLES[value].settings
+            own = {key: self._given[key] for key in ("mesh", "layout", "sizes", "place")}
+            chosen = own if value in self._owned() else EXAMPLES[value].settings
             return {**state, **chosen, "fn": value, "step": 0, "device": 0}
         return {**state, name: value}
 
     def _owned(self) -> dict[str, Function]:
         return {self._own.__name__: self._own} if self._own is not None else {}
-
-    @property
-    def _settings(self) -> State:
-        """The settings that the reader's own function came with."""
-        return {name: self._given[name] for name in ("mesh", "layout", "sizes", "place")}
 
     def function(self, name: str) -> Function:
         """A function of the menu."""
@@ -252,14 +250,7 @@ def program(
     if own is not None:
         settings = {**EXAMPLES[START["fn"]].settings, "place": ""}
     given = {"mesh": mesh, "layout": layout, "sizes": sizes}
-    settings |= {key: _text(value) for key, value in given.items() if value is not None}
+    settings |= {key: write_text(value) for key, value in given.items() if value is not None}
     settings |= {"place": write_place(place)} if place is not None else {}
     more = {"dtype": canonical(dtype), "search": search, "step": step, "device": device}
     return ProgramExplorer(own, inputs, fn=name, **settings, **more)
-
-
-def _text(value: object) -> str:
-    """Sizes, mesh and layout as the text that they print; a mapping or sequence of sizes item by item."""
-    if isinstance(value, Mapping):
-        return " ".join(f"{name}:{each}" for name, each in value.items())
-    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

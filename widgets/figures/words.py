@@ -51,4 +51,5 @@ def _one(dim: mtf.Dim, held: slice) -> str:
 
 def device_words(coordinates: Mapping[str, int], device: int) -> str:
     """A device by its number and its place: `device 3 (rows 1, cols 1)`."""
-    return f"device {device} ({', '.join(f'{axis} {place}' for axis, place in coordinates.items())})"
+    where = ", ".join(f"{axis} {place}" for axis, place in coordinates.items())
+    return f"device {device} ({where})" if where else f"device {device}"
