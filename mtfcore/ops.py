@@ -138,6 +138,8 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False) -> 
     dims = out_dims(graph, out, known, f"einsum of {', '.join(map(repr, operands))}")
     goal = wanted(graph, out, dims, "einsum")
     dtype = same_dtype(operands, "einsum")
+    if dtype == "bool":
+        raise LayoutError(f"einsum of {operands[0]!r}: dtype is bool, which has no sums; use mtf.cast(t, 'f32')")
     pins = _pins(operands, at)
     left = list(operands)
     while len(left) > 2 and not pins:
@@ -193,6 +195,8 @@ def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
         raise LayoutError(f"{fn} needs at least one tensor of a named function, got {operands!r}")
     graph = common_graph(tensors)
     dtype = _value_dtype(graph, fn, operands)
+    if ELEMENTWISE[fn].floats_only and not is_float(dtype):
+        raise LayoutError(f"{fn} of {tensors[0]!r}: dtype is {dtype}, expected a float; use mtf.cast(t, 'f32')")
     all_tensors = [_of_dtype(graph, fn, t, dtype, n) for n, t in enumerate(operands)]
     known = same_sizes(all_tensors, fn)
     dims = _broadcast(graph, fn, all_tensors, known, out)

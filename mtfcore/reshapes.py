@@ -179,6 +179,7 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     start = body.input("carry", x.dims, x.dtype)
     parts = [body.input(str(name), t.dims[1:], t.dtype) for name, t in zip(names, tensors, strict=True)]
     keywords = dict(zip(names, parts, strict=True)) if isinstance(stacked, Mapping) else {}
+    _check_call(call, body.name, [str(name) for name in names], keywords)
     result = call(start, **keywords) if keywords else call(start, *parts)
     _check_result(result, x, body)
     record_outputs(body, result)
@@ -211,6 +212,19 @@ def _check_stack(n: int, names: list[Any], tensors: list[Tensor]) -> None:
             first = str(t.dims[0]) if t.dims else "no dimension"
             faults.append(f"stacked {name} {t!r}: the first dimension must have size {n}, it is {first}")
     refuse(faults, "repeat")
+
+
+def _check_call(call: Callable, block: str, names: list[str], keywords: Mapping[str, Tensor]) -> None:
+    """Refuse a block that does not take the carry and the parts of the stack."""
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):  # a callable without a readable signature
+        return
+    try:
+        signature.bind(None, **keywords) if keywords else signature.bind(None, *names)
+    except TypeError as error:
+        parts = f"{len(names)} part{'s' * (len(names) != 1)} of the stack ({', '.join(names) or 'none'})"
+        raise LayoutError(f"repeat: {block} is called with the carry and {parts}: {error}") from None
 
 
 def _check_result(result: Any, x: Tensor, body: Graph) -> None:

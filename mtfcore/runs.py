@@ -22,6 +22,7 @@ from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.mesh import DeviceLike, Mesh
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Port, Program, Step
+from mtfcore.tensor import Graph
 
 
 class Run:
@@ -37,7 +38,7 @@ class Run:
         self._arrays, self._recorded = check_arrays(self.program, args, kwargs), None
         results = launch(self.compiled, *self._arrays, jax_mesh=self.jax_mesh)
         summed = [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)]
-        return unpack([port.name for port in self.program.outputs], summed)
+        return unpack(self.program.graph, summed)
 
     @cached_property
     def fn(self) -> Callable:
@@ -191,13 +192,11 @@ def _summed(port: Port, value: Any) -> np.ndarray:
     return array.sum(axis=axes, dtype=array.dtype) if axes else array
 
 
-def unpack(names: list[str], results: list[Any]) -> Any:
+def unpack(graph: Graph, results: list[Any]) -> Any:
     """One result, a tuple, or a dictionary, as the function returned them."""
-    if names == ["out"]:
+    if graph.returns == "one":
         return results[0]
-    if names == [f"out{n}" for n in range(len(names))]:
-        return tuple(results)
-    return dict(zip(names, results, strict=True))
+    return tuple(results) if graph.returns == "tuple" else dict(zip(graph.outputs, results, strict=True))
 
 
 def _check_wide(program: Program) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Sequence
 
-from mtfcore.dtypes import is_float, long_name
+from mtfcore.dtypes import long_name
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import permute_axes, permute_pairs
 from mtfcore.sharding import Axes, Sharding
@@ -30,7 +30,6 @@ POINTWISE = {
     "equal": "{} == {}", "less": "{} < {}", "greater": "{} > {}", "logical_and": "{} & {}",
     "logical_or": "{} | {}", "logical_not": "~{}", "where": "jnp.where({}, {}, {})", "cast": "{}",
 }  # fmt: skip
-GIVES_FLOAT = {"divide", "gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt"}
 
 
 def expression(step: Step, operands: Operands, mesh: Mesh) -> str:
@@ -154,8 +153,8 @@ def _pointwise(step: Step, operands: Operands, mesh: Mesh) -> str:
     fn, names = step.params["fn"], step.after.names
     parts = [aligned(operand, s.names, names) for operand, s in zip(operands, step.before, strict=True)]
     result = POINTWISE[fn].format(*_typed(step, parts))
-    if fn == "cast" or (fn in GIVES_FLOAT and not is_float(step.dtype)):
-        result = f"{result if fn == 'cast' else f'({result})'}.astype({dtype_name(step.dtype)})"
+    if fn == "cast":
+        result = f"{result}.astype({dtype_name(step.dtype)})"
     if set(names) <= {name for s in step.before for name in s.names}:
         return result
     return called("jnp.broadcast_to", result, shape_text(step.after.local_shape(mesh)))

@@ -51,6 +51,7 @@ class Graph:
         self.ops: list[Op] = []
         self.inputs: dict[str, int] = {}
         self.outputs: dict[str, int] = {}
+        self.returns = "one"  # or "tuple", "dict": the form in which the function hands its outputs back
         self.captured: dict[int, int] = {}  # tensor of the parent → input here
 
     def add(self, op: Op) -> Tensor:
@@ -288,9 +289,9 @@ def record_outputs(graph: Graph, result: Any) -> None:
     """Note what the function returned: a tensor, a tuple, or a dictionary of them."""
     named: Iterable[tuple[str, Any]]
     if isinstance(result, Mapping):
-        named = result.items()
+        named, graph.returns = result.items(), "dict"
     elif isinstance(result, (tuple, list)):
-        named = ((f"out{number}", value) for number, value in enumerate(result))
+        named, graph.returns = ((f"out{number}", value) for number, value in enumerate(result)), "tuple"
     else:
         named = [("out", result)]
     for name, value in named:

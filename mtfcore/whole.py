@@ -70,7 +70,7 @@ class WholeRun:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on whole arrays; returns numpy arrays."""
         results = launch(self.compiled, *check_arrays(self.program, args, kwargs), jax_mesh=self.jax_mesh)
-        return unpack([port.name for port in self.program.outputs], [np.asarray(result) for result in results])
+        return unpack(self.program.graph, [np.asarray(result) for result in results])
 
 
 def single(program: Program) -> WholeRun:
@@ -119,7 +119,7 @@ def call_on_arrays(fn: Function, arguments: Mapping[str, Any]) -> Any:
     dtype = floats[0] if floats else "f32"
     graph = Function(fn.call, dtypes).trace([Dim(*pair) for pair in sizes.items()], dtype, **options)
     results = [np.asarray(result) for result in run_graph(graph, [arrays[name] for name in graph.inputs])]
-    return unpack(list(graph.outputs), results)
+    return unpack(graph, results)
 
 
 def _sizes(fn: Function, arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -173,7 +173,12 @@ OPERATIONS = [
     (lambda x, w, i, m: mtf.reshard(x, "B:3 E:x"), "B has size 8 in the dimensions and size 3 where they are placed"),
     (lambda x, w, i, m: mtf.reshard(x, "B E:z"), "unknown mesh axis 'z' on E; legal here: 'x', 'y'"),
     (lambda x, w, i, m: mtf.reshard(x, None), "expected a text such as 'batch:64 io:512', got NoneType: None"),
+    (lambda x, w, i, m: mtf.exp(i), "dtype is i32, expected a float; use mtf.cast(t, 'f32')"),
+    (lambda x, w, i, m: mtf.divide(i, 2), "dtype is i32, expected a float; use mtf.cast(t, 'f32')"),
+    (lambda x, w, i, m: mtf.einsum(m, out="B"), "dtype is bool, which has no sums; use mtf.cast(t, 'f32')"),
     # loops
+    (lambda x, w, i, m: mtf.repeat(lambda c: c, 4, w, x),
+     "repeat: <lambda> is called with the carry and 1 part of the stack (part0): too many positional arguments"),
     (lambda x, w, i, m: mtf.repeat(lambda c: c, 0, (), x), "repeat: n is 0; expected a whole number of at least 1"),
     (lambda x, w, i, m: mtf.repeat(lambda c, p: c, 3, w, x),
      "repeat: stacked p w[E:4, F:6]: the first dimension must have size 3, it is E:4"),
