@@ -15,7 +15,7 @@ from jax import Array, lax
 from mtfcore.kernels import KERNELS, Call
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import permute_axes, permute_pairs
-from mtfcore.steps import Program, Step
+from mtfcore.steps import INPUT, Program, Step
 
 Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
 
@@ -23,6 +23,8 @@ Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
 def interpret(program: Program, inputs: Sequence[Array], record: Record | None = None) -> list[Array]:
     """Run every step on this device's parts; returns its parts of the outputs. `record` keeps every value."""
     env = {port.value: array for port, array in zip(program.inputs, inputs, strict=True)}
+    if record is not None:
+        record |= {(INPUT, number): array for number, array in enumerate(inputs)}
     for number, step in enumerate(program.steps):
         arrays = [env[value] for value in step.inputs]
         if step.kind == "repeat":

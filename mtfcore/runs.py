@@ -21,7 +21,7 @@ from mtfcore.dtypes import long_name
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.mesh import DeviceLike, Mesh
 from mtfcore.sharding import Sharding
-from mtfcore.steps import Port, Program, Step
+from mtfcore.steps import INPUT, Port, Program, Step
 from mtfcore.tensor import Graph
 
 
@@ -75,7 +75,7 @@ class Run:
 
         def local(*arrays: Any) -> Any:
             arrays = [_as_partial(mask, port, a, program.mesh) for port, a in zip(program.inputs, arrays, strict=True)]
-            kept: Record | None = {(-1, n): a for n, a in enumerate(arrays)} if record else None
+            kept: Record | None = {} if record else None
             outputs = interpret(program, arrays, kept)
             if kept is not None:
                 return {path: value[None] for path, value in kept.items()}
@@ -87,42 +87,52 @@ class Run:
 
     def values(self, step: int | Step | tuple[int, ...], device: DeviceLike = 0, turn: int = -1) -> np.ndarray:
         """What a device holds after a step of the last call; inside a repeat, after its `turn`-th turn."""
-        path = self.path(step)
-        value = self._record[path][self.program.mesh.device(device)]
-        return value[turn] if len(path) > 1 else value
+        return self._value(self.path(step), device, turn)
 
-    def before(self, step: int | Step, device: DeviceLike = 0) -> list[np.ndarray]:
-        """What a device holds of each operand before a step of the last call."""
-        (number,) = self.path(step)
-        made = {s.output: (n,) for n, s in enumerate(self.program.steps)}
-        made |= {port.value: (-1, n) for n, port in enumerate(self.program.inputs)}
-        index = self.program.mesh.device(device)
-        return [self._record[made[value]][index] for value in self.program.steps[number].inputs]
+    def before(self, step: int | Step | tuple[int, ...], device: DeviceLike = 0, turn: int = -1) -> list[np.ndarray]:
+        """What a device holds of each operand before a step of the last call; `turn` as in `values`."""
+        *outer, number = self.path(step)
+        program = self.program
+        for place in outer:
+            program = program.steps[place].body
+        made = {s.output: (n,) for n, s in enumerate(program.steps)}
+        made |= {port.value: (INPUT, n) for n, port in enumerate(program.inputs)}
+        return [self._value((*outer, *made[value]), device, turn) for value in program.steps[number].inputs]
+
+    def _value(self, path: tuple[int, ...], device: DeviceLike, turn: int) -> np.ndarray:
+        value = self._record[path][self.program.mesh.device(device)]
+        loops = len(path) - (2 if path[-2:-1] == (INPUT,) else 1)
+        return value[(turn,) * loops]
 
     def path(self, step: int | Step | tuple[int, ...]) -> tuple[int, ...]:
         """The place of a step in the program: its number, and within a repeat the number there."""
+        known = dict(_paths(self.program))
         if isinstance(step, Step):
-            for path, found in _paths(self.program):
-                if found is step:
-                    return path
-            raise LayoutError(f"{step!r} is not a step of {self.program!r}; use those of prog.steps")
-        path = step if isinstance(step, tuple) else (step,)
-        count = len(self.program.steps)
+            same = [path for path, found in known.items() if found is step or _is_copy(found, step)]
+            if not same:
+                raise LayoutError(f"{step!r} is not a step of {self.program!r}; use those of prog.steps")
+            return same[0]
+        path, count = step if isinstance(step, tuple) else (step,), len(self.program.steps)
         if not path or not all(hasattr(type(number), "__index__") for number in path):
             legal = f"its number (0 to {count - 1}) or as one of prog.steps"
             raise LayoutError(f"a step is given by {legal}, not {step!r:.200}")
-        if not -count <= path[0] < count:
-            raise LayoutError(f"{self.program!r} has steps 0 to {count - 1}, not {path[0]}")
-        return (path[0] % count, *path[1:])
+        path = (path[0] % count if -count <= path[0] < count else path[0], *path[1:])
+        if path not in known:
+            raise LayoutError(f"{self.program!r} has steps 0 to {count - 1}, not {step}")
+        return path
+
+    @cached_property
+    def _recorder(self) -> Callable:
+        import jax
+
+        return jax.jit(self._mapped(record=True))
 
     @property
     def _record(self) -> dict[tuple[int, ...], np.ndarray]:
         if self._arrays is None:
             raise LayoutError("no values yet: call the run on arrays first, e.g. run(x, w, v)")
         if self._recorded is None:
-            import jax
-
-            kept = launch(jax.jit(self._mapped(record=True)), *self._arrays, jax_mesh=self.jax_mesh)
+            kept = launch(self._recorder, *self._arrays, jax_mesh=self.jax_mesh)
             self._recorded = {path: np.asarray(value) for path, value in kept.items()}
         return self._recorded
 
@@ -162,6 +172,11 @@ def _paths(program: Program, before: tuple[int, ...] = ()) -> list[tuple[tuple[i
         found.append(((*before, number), step))
         found += _paths(step.body, (*before, number)) if step.body else []
     return found
+
+
+def _is_copy(found: Step, step: Step) -> bool:
+    """Whether a step is the one that `prog.walk()` gave out with its repeats multiplied."""
+    return found.params is step.params  # copies share it, and no two steps do
 
 
 def _in_spec(port: Port) -> Any:

@@ -23,6 +23,7 @@ from mtfcore.sharding import Axes, Sharding
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
 MOVES = ("slice", "mask", *COLLECTIVES)
+INPUT = -1  # in the path of a recorded value: (INPUT, n) is the n-th input of the program, or of a loop's body
 
 
 def link_bytes(kind: str, n_bytes: int, group: int) -> int | Fraction:

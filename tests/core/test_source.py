@@ -106,7 +106,8 @@ def choices(ids: "B", a: "B V"):
     hot = mtf.one_hot(ids, "V")
     signs = mtf.where(mtf.less(a, 0.0), -1.0, 1.0)
     other = mtf.logical_not(mtf.equal(ids, 3))
-    return mtf.einsum(hot, a, out="B"), signs * 0.1, mtf.divide(mtf.cast(ids, "f32"), 2), mtf.cast(a * 3.0, "i32"), other
+    half = mtf.divide(mtf.cast(ids, "f32"), 2)
+    return mtf.einsum(hot, a, out="B"), signs * 0.1, half, mtf.cast(a * 3.0, "i32"), other
 
 
 @mtf.function

@@ -70,7 +70,7 @@ def _note(path: Path, group: list[int], shown: list[int], whole: bool, deep: boo
 
 def _device(run: Any, path: Path, step: Step, names: Any, device: int) -> Facts:
     mesh = run.program.mesh
-    operands = run.before(path[0], device) if len(path) == 1 else []
+    operands = run.before(path, device)
     size = SIDE_BY_SIDE if step.is_collective else ALONE
     before = [
         grid(names[value], sharding, mesh, device, array, size)
