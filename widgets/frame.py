@@ -42,21 +42,20 @@ from typing import Any, ClassVar
 
 import ipywidgets
 import traitlets as t
-from IPython.display import display
 
 from mtfcore.errors import DeviceError, LayoutError
-from widgets.cells import adopt, running_cell
 from widgets.controls import Button, Control, find
+from widgets.kept import Kept
 from widgets.queue import Progress, Result
 from widgets.running import Running
 from widgets.shown import Offer, Refused, Shown
 from widgets.state import State, call_text, check_state, read_state, write_state
-from widgets.static import StillPage, sentence_html, still_html, table_html
+from widgets.static import sentence_html, table_html
 from widgets.views.controls_view import ControlsView
 from widgets.views.status_view import StatusView
 
 
-class Frame(Running, ipywidgets.VBox):
+class Frame(Running, Kept, ipywidgets.VBox):
     """The shell; subclass it as this module's text shows."""
 
     question: ClassVar[str] = ""
@@ -79,10 +78,11 @@ class Frame(Running, ipywidgets.VBox):
         self._notes: list[str] = []  # for the next redraw; then on show as _said
         self._said: list[str] = []
         self._line: tuple[str, str, tuple[Offer, ...], str] = ("ok", "", (), "")
-        self._page = StillPage()
+        self._by_hand = False
+        self.keep_still()
         super().__init__([self.top, self.stage, self.bottom], state=check_state(settings, self.start))
         self._redraw()
-        self.observe(self._redraw, "state")
+        self.observe(self._moved, "state")
         self.top.on_edit(self._edited)
         self.bottom.observe(self._asked, "asked")
         self.bottom.observe(self._say, "unfolded")
@@ -110,14 +110,6 @@ class Frame(Running, ipywidgets.VBox):
 
     def pressed(self, name: str) -> None:
         """A button of the explorer's own was pressed."""
-
-    def still(self, shown: Shown) -> str:
-        """The picture as safe HTML (SVG) with its style, for a file without a kernel."""
-        return ""
-
-    def svg(self) -> str:
-        """The picture as one SVG file; empty where there is none to save."""
-        return ""
 
     def call_code(self) -> str:
         """The call that gives this picture, as Python text."""
@@ -155,23 +147,32 @@ class Frame(Running, ipywidgets.VBox):
 
     def _go(self, state: State, released: bool) -> None:
         """One change of state, one event, one redraw."""
-        if state == self.state:
-            self._redraw()
-        self.state = state
+        self._by_hand = True
+        try:
+            if state == self.state:
+                self._redraw()
+            self.state = state
+        finally:
+            self._by_hand = False
         if released:
+            self.settle()
+
+    def _moved(self, change: Any) -> None:
+        self._redraw()
+        if not self._by_hand:  # set from Python: nothing is being dragged
             self.settle()
 
     def settle(self) -> None:
         """A hand has let go: start the dear part, and leave the newest picture in the file."""
         if self.kind == "ok":
             self.start_refining()
-        self._page.refresh(self._still_text())
+        self.refresh_still()
 
     @t.validate("state")
     def _checked(self, proposal: Any) -> State:
         return check_state(proposal["value"], self.start)
 
-    def _redraw(self, change: Any = None) -> None:
+    def _redraw(self) -> None:
         self.code = self.call_code()
         self._said, self._notes = self._notes, []
         with self.told():
@@ -248,22 +249,6 @@ class Frame(Running, ipywidgets.VBox):
             "sentence": sentence_html(self.sentence), "kind": kind, "offers": [offer.label for offer in offers],
             "code": self.code, "state": write_state(self.state), "error": error, "table": table,
         }  # fmt: skip
-
-    # The file ---------------------------------------------------------------------------------------------------
-
-    def _still_text(self) -> str:
-        table = self._shown.table if self._shown else ()
-        picture = self.still(self._shown) if self._shown else ""
-        return still_html(self.question, picture, self.sentence, table, self.code)
-
-    def _ipython_display_(self) -> None:
-        """First the still page, then the live view, which hides it while alive (see `static`)."""
-        adopt(self, running_cell())
-        self._page.show(self._still_text())
-        display({**super()._repr_mimebundle_(), "text/plain": self.code, "text/html": "<!-- live view -->"}, raw=True)
-
-    def __repr__(self) -> str:
-        return self.code
 
     def close(self) -> None:
         """Stop what runs and give up every part."""

@@ -284,6 +284,14 @@ def test_dear_work_waits_for_the_release():
     assert done == [24]
 
 
+def test_a_state_set_from_python_counts_as_released():
+    done.clear()
+    frame = Refining()
+    frame.state = {"size": 8}
+    frame.queue.join()
+    assert done == [8]
+
+
 def test_closing_gives_up_every_part():
     frame = Measuring()
     frame.top.press({"run": True})

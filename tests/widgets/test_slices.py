@@ -253,3 +253,5 @@ def test_the_call_gives_the_same_picture():
 
 def test_without_a_list_all_dimensions_make_one_tensor():
     assert slices("B:8 E:16", "x:2", "B:x").state["tensors"] == "t: B E"
+    assert slices("B:8;E:16", "x:2", "B:x").state["tensors"] == "t: B E"
+    assert slices("batch:8 io:4 hidden:4").state["tensors"].startswith("x: batch io; w: io hidden")

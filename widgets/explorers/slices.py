@@ -33,6 +33,7 @@ from widgets.values import preview
 from widgets.views.slices_view import SlicesView, saved_svg, still_panels
 
 MOST_DEVICES, MOST_AXES, MOST_TENSORS = 512, 4, 8
+LARGEST = 1 << 18  # of a dimension, by slider
 START = {
     "dims": "batch:64 io:512 hidden:2048",
     "mesh": "rows:4 cols:2",
@@ -79,7 +80,8 @@ class Slices(Frame):
         options = {"": "copied", **{axis: f"over {axis}" for axis in mesh.names}}
         options.setdefault(now, f"over {now}")
         over = Choice(f"on.{dim.name}", now, f"{dim.name} is", "Dimensions", options=tuple(options.items()))
-        return [IntBox(f"size.{dim.name}", dim.size or 1, dim.name, "Dimensions", high=1 << 18), over]
+        size = dim.size or 1
+        return [IntBox(f"size.{dim.name}", size, dim.name, "Dimensions", high=max(LARGEST, size)), over]
 
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")
@@ -204,8 +206,17 @@ def slices(
     dtype: str = START["dtype"],
     tensors: str = "",
 ) -> Slices:
-    """Show which slice of each tensor lies on which device. Without `tensors`, one with all dimensions, or x, w, h."""
-    if not tensors:
-        names = [word.partition(":")[0] for word in str(dims).split()]
-        tensors = START["tensors"] if str(dims) == START["dims"] else f"t: {' '.join(names)}"
-    return Slices(dims=str(dims), mesh=str(mesh), layout=str(layout), dtype=str(dtype), tensors=tensors)
+    """Show which slice of each tensor lies on which device.
+
+    Without `tensors`: x, w and h of a layer where the dimensions are batch, io and hidden, else one with all of them.
+    """
+    state = {"dims": str(dims), "mesh": str(mesh), "layout": str(layout), "dtype": str(dtype)}
+    return Slices(**state, tensors=tensors or _usual_tensors(str(dims)))
+
+
+def _usual_tensors(dims: str) -> str:
+    try:
+        names = [dim.name for dim in parse_dims(dims)]
+    except LayoutError:  # the picture will say so
+        return START["tensors"]
+    return START["tensors"] if set(names) == {"batch", "io", "hidden"} else f"t: {' '.join(names)}"

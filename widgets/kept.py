@@ -1,0 +1,60 @@
+"""The part of a frame that stays in the notebook's file: the still page beside the live view.
+
+    class Doubling(Frame):
+        def still(self, shown):                 # the picture as safe HTML, for a file without a kernel
+            return f"<style>{STYLE}</style>{drawing(shown.facts)}"
+        def svg(self):                          # the same as one file, for "Save the picture as SVG"
+            return saved(self.value)
+
+The page is renewed when a hand lets go, at most twice a second. Next file to read: `static`, how the page and the
+live view take turns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from IPython.display import display
+
+from widgets.cells import adopt, running_cell
+from widgets.queue import Pacer
+from widgets.shown import Shown
+from widgets.static import StillPage, still_html
+
+if TYPE_CHECKING:
+    from widgets.frame import Frame
+
+
+class Kept:
+    """What `Frame` inherits; see the module's text."""
+
+    def still(self, shown: Shown) -> str:
+        """The picture as safe HTML (SVG) with its style; nothing leaves the sentence and the table."""
+        return ""
+
+    def svg(self) -> str:
+        """The picture as one SVG file; empty where there is none to save."""
+        return ""
+
+    def keep_still(self) -> None:
+        """Make the page ready."""
+        self._page = StillPage()
+        self._renewals = Pacer(lambda _: self._page.refresh(self._still_text()), per_second=2)
+
+    def refresh_still(self) -> None:
+        """Bring the page to the newest settings, now or soon."""
+        self._renewals.offer(None)
+
+    def _still_text(self: Frame) -> str:
+        table = self._shown.table if self._shown else ()
+        picture = self.still(self._shown) if self._shown else ""
+        return still_html(self.question, picture, self.sentence, table, self.code)
+
+    def _ipython_display_(self: Frame) -> None:
+        """First the still page, then the live view, which hides it while alive."""
+        adopt(self, running_cell())
+        self._page.show(self._still_text())
+        display({**self._repr_mimebundle_(), "text/plain": self.code, "text/html": "<!-- live view -->"}, raw=True)
+
+    def __repr__(self: Frame) -> str:
+        return self.code
