@@ -17,15 +17,11 @@ Importing this loads no JAX; running does. First file to read: `notation`.
 import importlib
 
 from mtfcore.dims import Dim
-from mtfcore.errors import DeviceError, LayoutError, LayoutWarning, NotationError
-from mtfcore.layout import Layout
-from mtfcore.mesh import Mesh
-from mtfcore.ops import (
+from mtfcore.elementwise import (
     absolute,
     add,
     cast,
     divide,
-    einsum,
     equal,
     exp,
     gelu,
@@ -49,6 +45,11 @@ from mtfcore.ops import (
     tanh,
     where,
 )  # fmt: skip
+from mtfcore.errors import DeviceError, LayoutError, LayoutWarning, NotationError
+from mtfcore.functions import function
+from mtfcore.layout import Layout
+from mtfcore.mesh import Mesh
+from mtfcore.ops import einsum
 from mtfcore.planning import plan
 from mtfcore.reductions import (
     all,
@@ -70,7 +71,7 @@ from mtfcore.reductions import (
 from mtfcore.reshapes import concat, merge, pad, rename, repeat, reshape, reshard, slice, split, transpose
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
-from mtfcore.tensor import Tensor, function
+from mtfcore.tensor import Tensor
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",

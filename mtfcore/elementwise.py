@@ -1,12 +1,22 @@
-"""The elementwise functions: how many operands, and how a partial sum may pass through each.
+"""The elementwise operations, and how a partial sum may pass through each.
 
-`linear` says what a partial sum may do: "sum" in all operands at once (a + b), "product" in exactly one (a · b),
-"first" in the first only (a / b), "none" (relu: sums are reduced before). Next file to read: `ops`.
+`linear` in the table says what a partial sum may do: "sum" in all operands at once (a + b), "product" in exactly one
+(a · b), "first" in the first only (a / b), "none" (relu: sums are reduced before). Numbers are constants; a missing
+dimension broadcasts. Source: Mesh-TensorFlow's component-wise operations (arXiv 1811.02084, section 6).
+Next file to read: `reductions`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mtfcore.dims import Dim
+from mtfcore.dtypes import canonical, is_float
+from mtfcore.errors import LayoutError, refuse
+from mtfcore.ops import apply, common_graph, expect_tensor, out_dims, same_dtype, same_sizes, wanted
+from mtfcore.tensor import Graph, Op, Tensor, Wanted
 
 
 class Elementwise(NamedTuple):
@@ -33,3 +43,130 @@ ELEMENTWISE: dict[str, Elementwise] = {
     "logical_not": Elementwise(1, "none", True),
     "where": Elementwise(3, "none"),
 }
+
+
+ON_BOOL = ("identity", "cast", "where", "equal", "logical_and", "logical_or", "logical_not")
+
+
+def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
+    """Apply an elementwise function by name; numbers are constants, a missing dimension broadcasts.
+
+    The result has the dimensions of the operand that has them all; where none has, `out` must name them (case S09).
+    """
+    tensors = [t for t in operands if isinstance(t, Tensor)]
+    if not tensors:
+        raise LayoutError(f"{fn} needs at least one tensor of a named function, got {operands!r}")
+    graph = common_graph(tensors)
+    dtype = _value_dtype(graph, fn, operands)
+    if dtype == "bool" and fn not in ON_BOOL:
+        raise LayoutError(f"{fn} of {tensors[0]!r}: dtype is bool; use mtf.cast(t, 'f32') first")
+    if ELEMENTWISE[fn].floats_only and not is_float(dtype):
+        raise LayoutError(f"{fn} of {tensors[0]!r}: dtype is {dtype}, expected a float; use mtf.cast(t, 'f32')")
+    all_tensors = [_of_dtype(graph, fn, t, dtype, n) for n, t in enumerate(operands)]
+    known = same_sizes(all_tensors, fn)
+    dims = _broadcast(graph, fn, all_tensors, known, out)
+    result = "bool" if ELEMENTWISE[fn].gives_bool else dtype
+    return _pointwise(fn, all_tensors, dims, result, wanted(graph, out, dims, fn))
+
+
+def _value_dtype(graph: Graph, fn: str, operands: Sequence[Any]) -> str:
+    """The dtype of what is computed with: that of the tensors; truth values join in as 0 and 1."""
+    if fn == "where":
+        if not isinstance(operands[0], Tensor) or operands[0].dtype != "bool":
+            raise LayoutError(f"where: the first operand is {operands[0]!r:.200}; expected a bool tensor")
+        operands = operands[1:]
+    tensors = [t for t in operands if isinstance(t, Tensor)]
+    if not tensors:  # where(c, 1.0, 0.0)
+        return "bool" if all(isinstance(value, bool) for value in operands) else graph.dtype
+    return same_dtype([t for t in tensors if t.dtype != "bool"] or tensors, fn)
+
+
+def _of_dtype(graph: Graph, fn: str, operand: Any, dtype: str, place: int) -> Tensor:
+    if not isinstance(operand, Tensor):
+        return constant(graph, operand, dtype)
+    as_it_is = operand.dtype == dtype or fn.startswith("logical") or (fn == "where" and place == 0)
+    return operand if as_it_is else cast(operand, dtype)
+
+
+def _broadcast(graph: Graph, fn: str, tensors: Sequence[Tensor], known: Mapping[str, Dim], out: str | None):
+    if out is not None:
+        dims = out_dims(graph, out, known, fn)
+        lost = [name for name in known if name not in [dim.name for dim in dims]]
+        refuse([f"out='{out}' leaves out {name!r}; use mtf.sum or mtf.einsum to sum over it" for name in lost], fn)
+        return dims
+    for tensor in tensors:
+        if set(tensor.names) == set(known):
+            return tensor.dims
+    raise LayoutError(
+        f"{fn} of {', '.join(map(repr, tensors))}: no operand has all the dimensions {', '.join(known)}, so the result "
+        f"would be larger than each; if that is meant, give it: out='{' '.join(known)}'"
+    )
+
+
+def _pointwise(fn: str, tensors: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: Wanted, **params: Any):
+    return apply("pointwise", tensors, dims, dtype, out, fn=fn, **params)
+
+
+def constant(graph: Graph, value: float | bool, dtype: str) -> Tensor:
+    """A number as a tensor without dimensions."""
+    if isinstance(value, numbers.Real) and hasattr(value, "item"):
+        value = value.item()  # numpy's numbers
+    if not isinstance(value, (int, float, bool)):
+        raise LayoutError(f"expected a tensor or a number, got {type(value).__name__}: {value!r:.200}")
+    if dtype == "bool" and not isinstance(value, bool):
+        raise LayoutError(f"{value!r} beside tensors of bool only; use mtf.cast(t, 'f32') first")
+    if not is_float(dtype) and value != value // 1:
+        what = f"{value!r} beside a tensor of {dtype} would be cut to a whole number"
+        raise LayoutError(f"{what}; use mtf.cast(t, 'f32')")
+    return graph.add(Op("constant", (), (), dtype, {"value": value}))
+
+
+def _named(fn: str, doc: str) -> Callable[..., Tensor]:
+    def operation(*operands: Any, out: str | None = None) -> Tensor:
+        expected = ELEMENTWISE[fn].operands
+        if len(operands) != expected:
+            raise LayoutError(f"{fn} takes {expected} operand{'s' * (expected > 1)}, got {len(operands)}")
+        return elementwise(fn, *operands, out=out)
+
+    operation.__name__ = operation.__qualname__ = fn
+    operation.__doc__ = doc
+    return operation
+
+
+add = _named("add", "Sum, elementwise; partial sums over the same axes stay partial.")
+subtract = _named("subtract", "Difference, elementwise.")
+multiply = _named("multiply", "Product, elementwise; a partial sum in one operand stays partial.")
+divide = _named("divide", "Quotient, elementwise.")
+maximum = _named("maximum", "Larger of two, elementwise.")
+minimum = _named("minimum", "Smaller of two, elementwise.")
+power = _named("power", "First to the power of the second, elementwise.")
+relu = _named("relu", "max(t, 0); not linear, so incoming partial sums are reduced first.")
+gelu = _named("gelu", "Gaussian error linear unit (tanh form).")
+silu = _named("silu", "t · sigmoid(t), also called swish.")
+sigmoid = _named("sigmoid", "1 / (1 + exp(-t)).")
+tanh = _named("tanh", "Hyperbolic tangent.")
+exp = _named("exp", "e to the power of t.")
+log = _named("log", "Natural logarithm.")
+sqrt = _named("sqrt", "Square root.")
+rsqrt = _named("rsqrt", "1 / square root.")
+square = _named("square", "t · t.")
+absolute = _named("absolute", "|t|.")
+equal = _named("equal", "Whether equal, elementwise: bool.")
+less = _named("less", "Whether the first is less, elementwise: bool.")
+greater = _named("greater", "Whether the first is greater, elementwise: bool.")
+logical_and = _named("logical_and", "Both, elementwise: bool.")
+logical_or = _named("logical_or", "Either, elementwise: bool.")
+logical_not = _named("logical_not", "Not, elementwise: bool.")
+where = _named("where", "Second where the first is true, else third, elementwise.")
+
+
+def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
+    """The same values in another dtype; partial sums are reduced first, in the dtype they have."""
+    expect_tensor(t)
+    return _pointwise("cast", [t], t.dims, canonical(dtype), wanted(t.graph, out, t.dims, "cast"))
+
+
+def broadcast_equal(a: Tensor, b: Tensor) -> Tensor:
+    """Where a equals b, over the dimensions of a, then those that only b has."""
+    dims = a.dims + tuple(dim for dim in b.dims if dim.name not in a.names)
+    return _pointwise("equal", [a, b], dims, "bool", None)

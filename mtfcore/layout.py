@@ -19,7 +19,8 @@ from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.notation import NAME_RULE, PARTIAL, format_axes, is_name, looks_like_run, parse, parse_axes
-from mtfcore.sharding import Axes, Sharding, axis_twice, uneven
+from mtfcore.placing import Axes, axis_twice, uneven
+from mtfcore.sharding import Sharding
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -69,10 +70,7 @@ class Layout:
     def place(self, dims: tuple[Dim, ...], mesh: Mesh) -> Sharding:
         """The same without the warning, for callers that have warned once already."""
         on = tuple(tuple(axis for axis in self.axes(dim.name) if axis in mesh) for dim in dims)
-        bare = object.__new__(Sharding)
-        for field, value in (("dims", dims), ("axes", on), ("partial", ())):
-            object.__setattr__(bare, field, value)
-        faults = axis_twice(bare)
+        faults = axis_twice(tuple(dim.name for dim in dims), on)
         faults += [fault for dim, axes in zip(dims, on, strict=True) for fault in uneven(dim, axes, mesh)]
         refuse(faults, f"tensor '{' '.join(map(str, dims))}' under layout '{self}' on mesh '{mesh}'")
         return Sharding.of(dims, on)

@@ -4,7 +4,7 @@
     >>> mesh.size, mesh.coordinates(3), mesh.device({"rows": 1, "cols": 1})
     (8, {'rows': 1, 'cols': 1}, 3)
 
-Devices are numbered row by row: the last axis counts fastest. Next file to read: `sharding`.
+Devices are numbered row by row: the last axis counts fastest. Next file to read: `placing`.
 """
 
 from __future__ import annotations

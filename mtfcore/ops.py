@@ -1,22 +1,19 @@
-"""The named operations. Each checks names and sizes, and appends one `Op` (or a few) to the function's graph.
+"""Einsum, and what all named operations share: each checks names and sizes, then appends `Op`s to the graph.
 
 Dimensions are named, so there are no axis numbers and no broadcasting by position: a missing dimension broadcasts.
 `out` says where the result shall lie: a text that names an axis or `partialsum` is exact (`"B L E:x"`), one with
 names only takes the layout's sharding, none leaves it to the operands. Source: Mesh-TensorFlow's operations (arXiv
-1811.02084, section 5). Next files to read: `reductions`, `reshapes`, then `planning`.
+1811.02084, section 6). Next files to read: `elementwise`, `reductions`, `reshapes`, then `planning`.
 """
 
 from __future__ import annotations
 
 import itertools
-import numbers
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtfcore.dims import Dim, parse_dims, repeated_names, volume
-from mtfcore.dtypes import canonical, is_float
-from mtfcore.elementwise import ELEMENTWISE
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.notation import PARTIAL, parse
 from mtfcore.sharding import Sharding
@@ -140,17 +137,21 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False) -> 
     dtype = same_dtype(operands, "einsum")
     if dtype == "bool":
         raise LayoutError(f"einsum of {operands[0]!r}: dtype is bool, which has no sums; use mtf.cast(t, 'f32')")
-    pins = _pins(operands, at)
-    left = list(operands)
-    while len(left) > 2 and not pins:
-        left = _contract_smallest(left, dims)
+    left, pins = list(operands), _pins(operands, at)
+    while len(left) > 2:
+        left, pins = _contract_smallest(left, pins, dims, search)
     inner = tuple(dim for dim in dims if dim.name in known)
     only = inner == dims
     product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=search)
-    return product if only else _pointwise("identity", [product], dims, dtype, goal)
+    return product if only else apply("pointwise", [product], dims, dtype, goal, fn="identity")
 
 
-def _contract_smallest(operands: list[Tensor], dims: tuple[Dim, ...]) -> list[Tensor]:
+Pins = tuple[Sharding | None, ...] | None
+
+
+def _contract_smallest(
+    operands: list[Tensor], pins: Pins, dims: tuple[Dim, ...], search: bool
+) -> tuple[list[Tensor], Pins]:
     """Multiply the two operands whose product is smallest, so that FLOPs are those of a chain of pairs."""
 
     def kept(i: int, j: int) -> tuple[Dim, ...]:
@@ -160,11 +161,13 @@ def _contract_smallest(operands: list[Tensor], dims: tuple[Dim, ...]) -> list[Te
         return tuple(dim for dim in pair if dim.name in others)
 
     i, j = min(itertools.combinations(range(len(operands)), 2), key=lambda pair: volume(kept(*pair)))
-    product = apply("einsum", [operands[i], operands[j]], kept(i, j), operands[i].dtype, None, at=None, search=False)
-    return [t for n, t in enumerate(operands) if n not in (i, j)] + [product]
+    at = pins and (pins[i], pins[j])
+    product = apply("einsum", [operands[i], operands[j]], kept(i, j), operands[i].dtype, None, at=at, search=search)
+    rest = [n for n in range(len(operands)) if n not in (i, j)]
+    return [*[operands[n] for n in rest], product], pins and (*[pins[n] for n in rest], None)
 
 
-def _pins(operands: Sequence[Tensor], at: At) -> tuple[Sharding | None, ...] | None:
+def _pins(operands: Sequence[Tensor], at: At) -> Pins:
     if at is None:
         return None
     if not isinstance(at, (Mapping, list, tuple)):
@@ -180,128 +183,3 @@ def _pins(operands: Sequence[Tensor], at: At) -> tuple[Sharding | None, ...] | N
         if text is not None:
             found[number] = Sharding(operands[number].dims, text.text() if isinstance(text, Sharding) else text)
     return tuple(found)
-
-
-# ---- elementwise ------------------------------------------------------------------------------------------------
-
-
-def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
-    """Apply an elementwise function by name; numbers are constants, a missing dimension broadcasts.
-
-    The result has the dimensions of the operand that has them all; where none has, `out` must name them (case S09).
-    """
-    tensors = [t for t in operands if isinstance(t, Tensor)]
-    if not tensors:
-        raise LayoutError(f"{fn} needs at least one tensor of a named function, got {operands!r}")
-    graph = common_graph(tensors)
-    dtype = _value_dtype(graph, fn, operands)
-    if ELEMENTWISE[fn].floats_only and not is_float(dtype):
-        raise LayoutError(f"{fn} of {tensors[0]!r}: dtype is {dtype}, expected a float; use mtf.cast(t, 'f32')")
-    all_tensors = [_of_dtype(graph, fn, t, dtype, n) for n, t in enumerate(operands)]
-    known = same_sizes(all_tensors, fn)
-    dims = _broadcast(graph, fn, all_tensors, known, out)
-    result = "bool" if ELEMENTWISE[fn].gives_bool else dtype
-    return _pointwise(fn, all_tensors, dims, result, wanted(graph, out, dims, fn))
-
-
-def _value_dtype(graph: Graph, fn: str, operands: Sequence[Any]) -> str:
-    """The dtype of what is computed with: that of the tensors; truth values join in as 0 and 1."""
-    if fn == "where":
-        if not isinstance(operands[0], Tensor) or operands[0].dtype != "bool":
-            raise LayoutError(f"where: the first operand is {operands[0]!r:.200}; expected a bool tensor")
-        operands = operands[1:]
-    tensors = [t for t in operands if isinstance(t, Tensor)]
-    if not tensors:  # where(c, 1.0, 0.0)
-        return "bool" if all(isinstance(value, bool) for value in operands) else graph.dtype
-    return same_dtype([t for t in tensors if t.dtype != "bool"] or tensors, fn)
-
-
-def _of_dtype(graph: Graph, fn: str, operand: Any, dtype: str, place: int) -> Tensor:
-    if not isinstance(operand, Tensor):
-        return constant(graph, operand, dtype)
-    as_it_is = operand.dtype == dtype or fn.startswith("logical") or (fn == "where" and place == 0)
-    return operand if as_it_is else cast(operand, dtype)
-
-
-def _broadcast(graph: Graph, fn: str, tensors: Sequence[Tensor], known: Mapping[str, Dim], out: str | None):
-    if out is not None:
-        dims = out_dims(graph, out, known, fn)
-        lost = [name for name in known if name not in [dim.name for dim in dims]]
-        refuse([f"out='{out}' leaves out {name!r}; use mtf.sum or mtf.einsum to sum over it" for name in lost], fn)
-        return dims
-    for tensor in tensors:
-        if set(tensor.names) == set(known):
-            return tensor.dims
-    raise LayoutError(
-        f"{fn} of {', '.join(map(repr, tensors))}: no operand has all the dimensions {', '.join(known)}, so the result "
-        f"would be larger than each; if that is meant, give it: out='{' '.join(known)}'"
-    )
-
-
-def _pointwise(fn: str, tensors: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: Wanted, **params: Any):
-    return apply("pointwise", tensors, dims, dtype, out, fn=fn, **params)
-
-
-def constant(graph: Graph, value: float | bool, dtype: str) -> Tensor:
-    """A number as a tensor without dimensions."""
-    if isinstance(value, numbers.Real) and hasattr(value, "item"):
-        value = value.item()  # numpy's numbers
-    if not isinstance(value, (int, float, bool)):
-        raise LayoutError(f"expected a tensor or a number, got {type(value).__name__}: {value!r:.200}")
-    if dtype == "bool" and not isinstance(value, bool):
-        raise LayoutError(f"{value!r} beside tensors of bool only; use mtf.cast(t, 'f32') first")
-    if not is_float(dtype) and value != value // 1:
-        what = f"{value!r} beside a tensor of {dtype} would be cut to a whole number"
-        raise LayoutError(f"{what}; use mtf.cast(t, 'f32')")
-    return graph.add(Op("constant", (), (), dtype, {"value": value}))
-
-
-def _named(fn: str, doc: str) -> Callable[..., Tensor]:
-    def operation(*operands: Any, out: str | None = None) -> Tensor:
-        expected = ELEMENTWISE[fn].operands
-        if len(operands) != expected:
-            raise LayoutError(f"{fn} takes {expected} operand{'s' * (expected > 1)}, got {len(operands)}")
-        return elementwise(fn, *operands, out=out)
-
-    operation.__name__ = operation.__qualname__ = fn
-    operation.__doc__ = doc
-    return operation
-
-
-add = _named("add", "Sum, elementwise; partial sums over the same axes stay partial.")
-subtract = _named("subtract", "Difference, elementwise.")
-multiply = _named("multiply", "Product, elementwise; a partial sum in one operand stays partial.")
-divide = _named("divide", "Quotient, elementwise.")
-maximum = _named("maximum", "Larger of two, elementwise.")
-minimum = _named("minimum", "Smaller of two, elementwise.")
-power = _named("power", "First to the power of the second, elementwise.")
-relu = _named("relu", "max(t, 0); not linear, so incoming partial sums are reduced first.")
-gelu = _named("gelu", "Gaussian error linear unit (tanh form).")
-silu = _named("silu", "t · sigmoid(t), also called swish.")
-sigmoid = _named("sigmoid", "1 / (1 + exp(-t)).")
-tanh = _named("tanh", "Hyperbolic tangent.")
-exp = _named("exp", "e to the power of t.")
-log = _named("log", "Natural logarithm.")
-sqrt = _named("sqrt", "Square root.")
-rsqrt = _named("rsqrt", "1 / square root.")
-square = _named("square", "t · t.")
-absolute = _named("absolute", "|t|.")
-equal = _named("equal", "Whether equal, elementwise: bool.")
-less = _named("less", "Whether the first is less, elementwise: bool.")
-greater = _named("greater", "Whether the first is greater, elementwise: bool.")
-logical_and = _named("logical_and", "Both, elementwise: bool.")
-logical_or = _named("logical_or", "Either, elementwise: bool.")
-logical_not = _named("logical_not", "Not, elementwise: bool.")
-where = _named("where", "Second where the first is true, else third, elementwise.")
-
-
-def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
-    """The same values in another dtype; partial sums are reduced first, in the dtype they have."""
-    expect_tensor(t)
-    return _pointwise("cast", [t], t.dims, canonical(dtype), wanted(t.graph, out, t.dims, "cast"))
-
-
-def broadcast_equal(a: Tensor, b: Tensor) -> Tensor:
-    """Where a equals b, over the dimensions of a, then those that only b has."""
-    dims = a.dims + tuple(dim for dim in b.dims if dim.name not in a.names)
-    return _pointwise("equal", [a, b], dims, "bool", None)

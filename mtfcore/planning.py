@@ -15,6 +15,7 @@ from typing import Any
 from mtfcore.dims import DimsLike
 from mtfcore.dtypes import DTYPES
 from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.functions import Function
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.rules.choosing import Question, choose
@@ -23,7 +24,7 @@ from mtfcore.rules.operations import PLANNERS, reshard_steps
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
-from mtfcore.tensor import LAYOUT, Function, Graph, Op
+from mtfcore.tensor import LAYOUT, Graph, Op
 
 
 def plan(

@@ -9,26 +9,28 @@ from collections.abc import Sequence
 
 from mtfcore.dims import Dim, parse_dims, volume
 from mtfcore.dtypes import canonical, is_float
-from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.ops import (
+from mtfcore.elementwise import (
     absolute,
     add,
-    apply,
     broadcast_equal,
     cast,
     divide,
     equal,
     exp,
-    expect_tensor,
     less,
     log,
     multiply,
+    subtract,
+    where,
+)  # fmt: skip
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.ops import (
+    apply,
+    expect_tensor,
     names_of,
     out_dims,
     same_sizes,
-    subtract,
     wanted,
-    where,
     whole_number,
 )  # fmt: skip
 from mtfcore.tensor import Op, Tensor

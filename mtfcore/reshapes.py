@@ -14,6 +14,7 @@ from typing import Any
 from mtfcore.dims import Dim, parse_dims, repeated_names, volume
 from mtfcore.dtypes import is_float
 from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.functions import Function, record_outputs
 from mtfcore.notation import NAME_RULE, as_size, is_name, parse
 from mtfcore.ops import (
     apply,
@@ -28,7 +29,7 @@ from mtfcore.ops import (
     whole_number,
 )
 from mtfcore.rules.reshaping import groups
-from mtfcore.tensor import LAYOUT, Function, Graph, Op, Tensor, record_outputs
+from mtfcore.tensor import LAYOUT, Graph, Op, Tensor
 
 
 def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:

@@ -7,12 +7,11 @@
 One mesh axis can be three things to one tensor: on a dimension (at a place in that dimension's order), unused
 (the devices along it hold copies), or partial (each device along it holds an addend). Order matters:
 `batch:16` on (x:4, y:2) gives device (x=1, y=0) rows 4-5, on (y, x) rows 2-3. Both papers' layouts are such
-objects (arXiv 1811.02084 section 4; arXiv 2211.05102 section 3.1). Next file to read: `layout`.
+objects (arXiv 1811.02084, section 5; arXiv 2211.05102, section 3.1). Next file to read: `layout`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,17 +23,14 @@ from mtfcore.mesh import DeviceLike, Mesh, as_mesh
 from mtfcore.notation import (
     NAME_RULE,
     PARTIAL,
-    Item,
-    format_axes,
     format_items,
     format_paper,
     is_name,
     looks_like_run,
     parse,
     parse_paper,
-)
-
-Axes = tuple[str, ...]
+)  # fmt: skip
+from mtfcore.placing import Axes, axis_twice, placed_by, uneven
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -55,14 +51,14 @@ class Sharding:
             dims = [Dim(item.name, item.size) for item in items if item.name != PARTIAL]
         else:
             items = parse("" if placed is None else placed)
-        self._set(*_placed(parse_dims(dims), items))
+        self._set(*placed_by(parse_dims(dims), items))
 
     def _set(self, dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes) -> Sharding:
         object.__setattr__(self, "dims", dims)
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "partial", partial)
         object.__setattr__(self, "_hash", hash((dims, axes, partial)))
-        refuse(axis_twice(self), f"tensor '{self}'")
+        refuse(axis_twice(self.names, axes, partial), f"tensor '{self}'")
         return self
 
     @classmethod
@@ -78,7 +74,7 @@ class Sharding:
         names = [item.name for item in items if item.name != PARTIAL]
         unknown = [f"sizes name {name!r}, which '{text}' does not; {nearest(name, names)}" for name in known]
         refuse([fault for name, fault in zip(known, unknown, strict=True) if name not in names])
-        return cls.of(*_placed(parse_dims([Dim(name, known.get(name)) for name in names]), items))
+        return cls.of(*placed_by(parse_dims([Dim(name, known.get(name)) for name in names]), items))
 
     @classmethod
     def from_partition_spec(cls, dims: DimsLike, spec: object) -> Sharding:
@@ -237,54 +233,3 @@ def _entries(spec: object) -> tuple[object, ...]:
 
 def _names(dims: tuple[Dim, ...]) -> str:
     return ", ".join(dim.name for dim in dims) or "(none)"
-
-
-def _placed(dims: tuple[Dim, ...], items: tuple[Item, ...]) -> tuple[tuple[Dim, ...], tuple[Axes, ...], Axes]:
-    sizes = {dim.name: dim.size for dim in dims}
-    on: dict[str, Axes] = {}
-    faults = []
-    for item in items:
-        if item.name in on and item.name == PARTIAL:
-            faults.append(f"{PARTIAL} stands twice; put all its axes in one, e.g. {PARTIAL}:(rows cols)")
-        elif item.name in on:
-            one = f"{item.name}:(rows cols)"
-            faults.append(f"dimension {item.name!r} is placed twice; put all its axes in one, e.g. {one}")
-        if item.name not in sizes and item.name != PARTIAL:
-            faults.append(f"no dimension {item.name!r} in this tensor; {nearest(item.name, sizes)}")
-        elif item.size is not None and item.size != sizes.get(item.name):
-            first = "no size" if sizes[item.name] is None else f"size {sizes[item.name]}"
-            faults.append(f"{item.name} has {first} in the dimensions and size {item.size} where they are placed")
-        on[item.name] = item.axes or ()
-    refuse(faults, f"tensor '{' '.join(map(str, dims))}'")
-    return dims, tuple(on.get(dim.name, ()) for dim in dims), on.get(PARTIAL, ())
-
-
-def axis_twice(sharding: Sharding) -> list[str]:
-    """A fault for each mesh axis used twice in one tensor, partial sums included (case S03)."""
-    places = defaultdict(list)
-    for name, on in (*zip((d.name for d in sharding.dims), sharding.axes, strict=True), (PARTIAL, sharding.partial)):
-        for axis in on:
-            places[axis].append(name)
-    return [
-        f"mesh axis {axis!r} is used twice in one tensor: on {' and on '.join(names)}; "
-        f"keep it on one of them, or put the other on another axis"
-        for axis, names in places.items()
-        if len(names) > 1
-    ]
-
-
-def uneven(dim: Dim, on: Axes, mesh: Mesh) -> list[str]:
-    """A fault if a size does not divide over its axes, with the neighbours that do (case S01)."""
-    parts = mesh.group_size(on)
-    if dim.size is None or dim.size % parts == 0:
-        return []
-    below, above = dim.size // parts * parts, -(-dim.size // parts) * parts
-    sizes = " x ".join(f"{axis}:{mesh[axis]}" for axis in on)
-    offer = f"{below} or {above}" if below else f"{above}"
-    return [
-        f"dimension {dim.name} of size {dim.size} does not divide over mesh axis {sizes} ({parts} parts); nearest "
-        f"sizes that do: {offer}, or leave {dim.name} whole, or pad on request: mtf.pad(t, '{dim.name}', {above})"
-    ]
-
-
-__all__ = ["Axes", "Sharding", "axis_twice", "format_axes", "uneven"]

@@ -1,26 +1,21 @@
-"""Named tensors and the graph a named function records: operations on names and sizes, before any placement.
+"""Named tensors and the graph that a named function records: operations on names and sizes, before any placement.
 
-    @mtf.function
-    def two_layers(x: "batch io", w: "io hidden", v: "hidden io"):
-        h = mtf.relu(mtf.einsum(x, w, out="batch hidden"))
-        return mtf.einsum(h, v, out="batch io")
+    >>> two_layers.trace("batch:64 io:512 hidden:2048").ops[3]
+    Op(kind='einsum', inputs=(0, 1), dims=(Dim('batch', 64), Dim('hidden', 2048)), dtype='f32', ...)
 
-Calling `two_layers.trace(sizes)` runs the Python once with `Tensor`s, which only know names, sizes and dtype; each
-operation of `ops` appends an `Op`. The graph is what all four ways to run share: `planning` turns it into steps,
-`whole` runs it on whole arrays (the oracle, and the compiler's way). Next file to read: `ops`.
+A `Tensor` only knows names, sizes and dtype; each operation of `ops` and its kin appends an `Op`. The graph is what
+all four ways to run share: `planning` turns it into steps, `whole` runs it on whole arrays (the oracle, and the
+compiler's way). Next file to read: `functions`.
 """
 
 from __future__ import annotations
-import __future__
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mtfcore.dims import Dim, DimsLike, parse_dims
-from mtfcore.dtypes import canonical
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.dims import Dim
+from mtfcore.errors import LayoutError, nearest
 from mtfcore.sharding import Sharding
 
 LAYOUT = "layout"  # wanted where the layout says
@@ -138,9 +133,10 @@ class Tensor:
         raise LayoutError(f"{self} has no value while the function is being planned; use mtf.where to choose by values")
 
     def _binary(self, name: str, other: Any, swapped: bool = False) -> Tensor:
-        from mtfcore import ops
+        from mtfcore import elementwise
 
-        return getattr(ops, name)(other, self) if swapped else getattr(ops, name)(self, other)
+        operation = getattr(elementwise, name)
+        return operation(other, self) if swapped else operation(self, other)
 
     def __add__(self, other: Any) -> Tensor:
         return self._binary("add", other)
@@ -192,110 +188,3 @@ for _method, _sign, _instead in (
     ("__invert__", "~", "mtf.logical_not(t)"), ("__len__", "len", "t.dim('batch').size"),
 ):  # fmt: skip
     setattr(Tensor, _method, _refusal(_sign, _instead))
-
-
-class Function:
-    """A named function: Python whose arguments say their dimensions. Made by `mtf.function`."""
-
-    def __init__(self, call: Callable, dtypes: Mapping[str, str] | None = None) -> None:
-        self.call, self.__name__, self.__doc__ = call, call.__name__, call.__doc__
-        self.__wrapped__ = call
-        self.dtypes = {name: canonical(dtype) for name, dtype in (dtypes or {}).items()}
-        self.arguments = {name: parse_dims(text) for name, text in _annotations(call).items()}
-        unknown = [name for name in self.dtypes if name not in self.arguments]
-        faults = [f"no argument {name!r}; {nearest(name, self.arguments)}" for name in unknown]
-        refuse(faults, f"dtypes of {call.__name__}")
-
-    def trace(self, sizes: DimsLike = "", dtype: object = "f32", **options: Any) -> Graph:
-        """Run the Python once on tensors without values; refuses missing sizes, all at once."""
-        known = {dim.name: dim.size for dim in parse_dims(sizes) if dim.size is not None}
-        graph = Graph(self.__name__, known, canonical(dtype))
-        placed = {name: tuple(map(graph.size, dims)) for name, dims in self.arguments.items()}
-        missing = dict.fromkeys(d.name for dims in placed.values() for d in dims if d.size is None)
-        hints = {name: nearest(name, known) for name in missing}
-        refuse([f"no size for dimension {n!r} ({hint})" for n, hint in hints.items()], f"sizes of {self.__name__}")
-        refuse(self._clashes(known), f"sizes of {self.__name__}")
-        tensors = {n: graph.input(n, dims, self.dtypes.get(n, graph.dtype)) for n, dims in placed.items()}
-        record_outputs(graph, self.call(**tensors, **options))
-        return graph
-
-    def _clashes(self, known: Mapping[str, int]) -> list[str]:
-        return [
-            f"argument {argument} says {dim}, sizes say {dim.name}:{known[dim.name]}"
-            for argument, dims in self.arguments.items()
-            for dim in dims
-            if dim.size is not None and known.get(dim.name, dim.size) != dim.size
-        ]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """On tensors: part of a larger function. On arrays: one run on whole arrays, without mesh (the oracle)."""
-        bound = inspect.signature(self.call).bind(*args, **kwargs)
-        if any(isinstance(value, Tensor) for value in bound.arguments.values()):
-            self._check_names(bound.arguments)
-            return self.call(*bound.args, **bound.kwargs)
-        from mtfcore.whole import call_on_arrays
-
-        return call_on_arrays(self, bound.arguments)
-
-    def _check_names(self, arguments: Mapping[str, Any]) -> None:
-        """A tensor handed to a function inside a function must have the names that the argument says."""
-        faults = []
-        for name, dims in self.arguments.items():
-            said, given = [dim.name for dim in dims], arguments.get(name)
-            if isinstance(given, Tensor) and list(given.names) != said:
-                what = f"argument {name} says '{' '.join(said)}', got {given!r}"
-                faults.append(f"{what}; use mtf.rename or mtf.transpose")
-        refuse(faults, f"call of {self.__name__}")
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name}: {' '.join(map(str, dims))!r}" for name, dims in self.arguments.items())
-        return f"<mtf.function {self.__name__}({inside})>"
-
-
-def function(call: Callable | None = None, *, dtypes: Mapping[str, str] | None = None) -> Any:
-    """Make a named function: each argument's annotation is its dimensions, e.g. `x: "batch io"`.
-
-    An argument with a default and no such annotation is an ordinary Python value, e.g. `eps=1e-6`.
-    `dtypes` gives arguments that are not of the program's dtype: `@mtf.function(dtypes={"tokens": "i32"})`.
-    """
-    return Function(call, dtypes) if call is not None else lambda later: Function(later, dtypes)
-
-
-def _meant(call: Callable, annotation: Any) -> Any:
-    """What an annotation says; under `from __future__ import annotations` Python keeps its source text instead."""
-    code = getattr(call, "__code__", None)
-    if code is None or not code.co_flags & __future__.annotations.compiler_flag or not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, call.__globals__)
-    except (NameError, SyntaxError):  # `x: B`, which linters make of `x: "B"`; dimensions set without their quotes
-        return annotation
-
-
-def _annotations(call: Callable) -> dict[str, str]:
-    found, faults = {}, []
-    for name, parameter in inspect.signature(call).parameters.items():
-        text = _meant(call, parameter.annotation)
-        if parameter.default is not parameter.empty and not isinstance(text, str):
-            continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not isinstance(text, str):
-            faults.append(f"argument {name} does not say its dimensions; write e.g. {name}: 'batch io'")
-        found[name] = text
-    refuse(faults, f"function {call.__name__}")
-    return found
-
-
-def record_outputs(graph: Graph, result: Any) -> None:
-    """Note what the function returned: a tensor, a tuple, or a dictionary of them."""
-    named: Iterable[tuple[str, Any]]
-    if isinstance(result, Mapping):
-        named, graph.returns = result.items(), "dict"
-    elif isinstance(result, (tuple, list)):
-        named, graph.returns = ((f"out{number}", value) for number, value in enumerate(result)), "tuple"
-    else:
-        named = [("out", result)]
-    for name, value in named:
-        if not isinstance(value, Tensor):
-            what = f"{type(value).__name__} {value!r:.200}"
-            raise LayoutError(f"{graph.name} returns {what}; expected tensors (is a return missing?)")
-        graph.outputs[name] = graph.adopt(value)

@@ -17,9 +17,10 @@ from mtfcore.device_pool import launch, simulated_mesh
 from mtfcore.dims import Dim
 from mtfcore.dtypes import canonical, is_float
 from mtfcore.errors import refuse
+from mtfcore.functions import Function
 from mtfcore.runs import check_arrays, expect_program, unpack
 from mtfcore.steps import Program
-from mtfcore.tensor import Function, Graph, Op
+from mtfcore.tensor import Graph, Op
 
 Constrain = Callable[[Graph, int, Any], Any]
 

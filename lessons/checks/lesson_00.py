@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.tensor import Function
+from mtfcore.functions import Function
 from widgets.learning.exercises import Case, asked, at_most, equal, holds
 
 from . import draw

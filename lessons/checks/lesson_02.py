@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import mtfcore as mtf
-from mtfcore.tensor import Function
+from mtfcore.functions import Function
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from . import draw

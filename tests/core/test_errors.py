@@ -76,7 +76,7 @@ OPERATIONS = [
     (lambda x, w, i, m: x + np.ones(4), "expected a tensor or a number, got ndarray"),
     (lambda x, w, i, m: i * 0.5, "0.5 beside a tensor of i32 would be cut to a whole number; use mtf.cast(t, 'f32')"),
     (lambda x, w, i, m: i + float("inf"), "inf beside a tensor of i32 would be cut"),
-    (lambda x, w, i, m: m * 2, "2 beside tensors of bool only; use mtf.cast(t, 'f32') first"),
+    (lambda x, w, i, m: m * 2, "multiply of mask[B:8]: dtype is bool; use mtf.cast(t, 'f32') first"),
     (lambda x, w, i, m: x + i, "add: operands of different dtypes (x[B:8, E:4] is f32, ids[B:8] is i32)"),
     (lambda x, w, i, m: mtf.relu(x, out="B"), "relu: out='B' leaves out 'E'; use mtf.sum or mtf.einsum to sum over it"),
     (lambda x, w, i, m: mtf.cast(x, out="B", dtype="f32"), "cast, out='B': out leaves out 'E'"),

@@ -16,7 +16,7 @@ import mtfcore as mtf
 from mtfcore.dims import parse_dims
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.notation import is_name
-from mtfcore.tensor import Function
+from mtfcore.functions import Function
 from widgets.explorers.tensors import ways_out
 from widgets.numbers import count, origin, quantity
 from widgets.shown import Offer, Refused

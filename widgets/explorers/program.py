@@ -23,7 +23,7 @@ from mtfcore.device_pool import LAUNCH
 from mtfcore.dims import parse_dims
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
-from mtfcore.tensor import Function
+from mtfcore.functions import Function
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs
