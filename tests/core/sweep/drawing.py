@@ -29,7 +29,7 @@ UNSURE = 0.1  # of the largest value: more rounding than that proves nothing
 
 def axes_text(axes: tuple[str, ...] | list[str]) -> str:
     """Axes as the notation writes them."""
-    short = all(len(axis) == 1 for axis in axes)
+    short = len(axes) == 1 or all(len(axis) == 1 for axis in axes)
     return "".join(axes) if short else f"({' '.join(axes)})"
 
 
