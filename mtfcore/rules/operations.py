@@ -99,8 +99,7 @@ def _flops(planner: Planner, op: Op, needs: tuple[Sharding, ...]) -> int:
     if op.kind != "einsum" or len(needs) < 2:
         return 0
     local = {n: size for s in needs for n, size in zip(s.names, planner.local_shape(s), strict=True)}
-    shared = [n for n in local if n in op.names or sum(n in s.on for s in needs) > 1]
-    return 2 * (len(needs) - 1) * math.prod(local[n] for n in shared)
+    return 2 * math.prod(local[n] for n in local if n in op.names or all(n in s.on for s in needs))
 
 
 def _reason(planner: Planner, op: Op, operand: int) -> str:
