@@ -1,8 +1,9 @@
 """Count what a lowered program does, by walking its StableHLO operations.
 
 The idea: StableHLO is what JAX hands to a compiler. Operations are objects with operands, attributes and regions, so
-nothing is matched as text: the size of a group is the width of `replica_groups`, a scan is a `while` whose bounds are
-constants, a function called twice counts twice. Mesh axes have lost their names here; `axes` stays empty.
+nothing is matched as text: the size of a group is the width of `replica_groups` (or that of the mesh axes they name),
+a scan is a `while` whose bounds are constants, a function called twice counts twice. `axes` stays empty: permutes, and
+with JAX 0.10 all collectives, have lost the names of theirs.
 Shapes inside `sdy.manual_computation` (what shard_map becomes) are local: per device. Elementwise work is not counted
 in this language, since lowering rewrites it freely.
 

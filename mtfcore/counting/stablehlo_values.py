@@ -19,13 +19,47 @@ def shape_and_dtype(value: Any) -> tuple[tuple[int, ...], str]:
 
 
 def group_size(op: Any) -> int:
-    """The width of `replica_groups`; rows of unequal groups are padded with -1."""
+    """Devices in one group: the width of a dense table (unequal rows are padded with -1), or the sizes of mesh axes."""
     from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
 
     groups = op.operation.attributes["replica_groups"]
-    if not hasattr(groups, "type") or "dense" not in str(groups):
-        raise ValueError(f"{op.operation.name}: replica_groups = {groups}: expected a dense table of device numbers")
-    return ir.RankedTensorType(groups.type).shape[1]
+    if isinstance(groups, ir.DenseElementsAttr):
+        return ir.RankedTensorType(groups.type).shape[1]
+    if stablehlo.ReplicaGroupMeshAxesAttr.isinstance(groups):  # what JAX 0.11 writes
+        return _along_mesh(op, stablehlo.ReplicaGroupMeshAxesAttr(groups))
+    raise ValueError(f"{op.operation.name}: replica_groups = {groups}: expected a dense table of devices or mesh axes")
+
+
+def _along_mesh(op: Any, groups: Any) -> int:
+    from jaxlib.mlir.dialects import stablehlo
+
+    sizes, group = _mesh_sizes(op, groups.mesh), 1
+    for axis in map(stablehlo.AxisRefAttr, groups.axes):
+        if axis.name not in sizes:
+            raise ValueError(f"{op.operation.name}: groups along {axis.name!r}, expected one of {', '.join(sizes)}")
+        part = axis.sub_axis_info  # groups may run along a part of an axis
+        group *= sizes[axis.name] if part is None else stablehlo.SubAxisInfoAttr(part).size
+    return group
+
+
+def _mesh_sizes(op: Any, mesh: Any) -> dict[str, int]:
+    """Axis sizes of a mesh that is written in place, or that the module names."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy, stablehlo
+
+    if stablehlo.MeshAttr.isinstance(mesh):
+        return {a.name: a.size for a in map(stablehlo.MeshAxisAttr, stablehlo.MeshAttr(mesh).axes)}
+    symbol = ir.SymbolTable(_outermost(op))[ir.FlatSymbolRefAttr(mesh).value]
+    named = sdy.MeshAttr(symbol.operation.attributes["mesh"])
+    return {a.name: a.size for a in map(sdy.MeshAxisAttr, named.axes)}
+
+
+def _outermost(op: Any) -> Any:
+    operation = op.operation
+    while operation.parent is not None:
+        operation = operation.parent.operation
+    return operation
 
 
 def pairs(op: Any) -> list[tuple[int, int]]:

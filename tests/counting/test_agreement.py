@@ -1,6 +1,7 @@
 """Random shard_map programs: jaxpr = StableHLO = compiled text, collective by collective."""
 
 from collections import Counter
+from math import prod
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +17,8 @@ ROWS = 48  # divides by every group above
 
 
 def _shift(c, axes, on):
-    g = 1
-    for name in axes:
-        g *= on.shape[name]
+    axes = tuple(name for name in on.axis_names if name in axes)  # JAX 0.11 takes them in the mesh's order only
+    g = prod(on.shape[name] for name in axes)
     return lax.ppermute(c, axes, [(i, (i + 1) % g) for i in range(g)])
 
 

@@ -13,14 +13,14 @@ from mtfcore.counting import count, count_stablehlo
 ON = mesh(x=2, y=4)
 ALL_REDUCE = """
   func.func {private}@{name}(%a: tensor<4x2xbf16>) -> tensor<4x2xbf16> {{
-    %r = "stablehlo.all_reduce"(%a) <{{replica_groups = dense<{groups}> : tensor<2x4xi64>}}> ({{
+    %r = "stablehlo.all_reduce"(%a) <{{replica_groups = {groups}}}> ({{
     ^bb0(%p: tensor<bf16>, %q: tensor<bf16>):
       %s = stablehlo.add %p, %q : tensor<bf16>
       stablehlo.return %s : tensor<bf16>
     }}) : (tensor<4x2xbf16>) -> tensor<4x2xbf16>
     return %r : tensor<4x2xbf16>
   }}"""
-GROUPS = "[[0, 1, 2, 3], [4, 5, 6, 7]]"
+GROUPS = "dense<[[0, 1, 2, 3], [4, 5, 6, 7]]> : tensor<2x4xi64>"
 
 
 def test_everything_at_once_agrees_with_the_jaxpr():
@@ -65,6 +65,32 @@ def test_a_function_called_twice_counts_twice():
   }}{helper}
 }}"""
     assert count_stablehlo(text).traffic() == Counter({("all_reduce", 4, 16): 2})
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axes", "size"),
+    [
+        ("@m", '#stablehlo.axis_ref<name = "y">', 4),
+        ("@m", '#stablehlo.axis_ref<name = "y">, #stablehlo.axis_ref<name = "x">', 8),
+        ("@m", '#stablehlo.axis_ref<name = "y", sub_axis_info = (2)2>', 2),
+        ('#stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "y", size = 6>]>', '#stablehlo.axis_ref<name = "y">', 6),
+    ],
+)
+def test_groups_along_mesh_axes(mesh, axes, size):
+    """The newer spelling of groups: axes, or a part of one, of a mesh that is named or written in place."""
+    groups = f"#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>"
+    main = ALL_REDUCE.format(private="public ", name="main", groups=groups)
+    counts = count_stablehlo(f'module {{ sdy.mesh @m = <["x"=2, "y"=4, "one"=1]> {main} }}')
+    assert counts.traffic() == Counter({("all_reduce", size, 16): 1})
+
+
+def test_groups_along_an_axis_of_one_are_free_and_unknown_axes_refused():
+    groups = '#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "one">]>'
+    main = ALL_REDUCE.format(private="public ", name="main", groups=groups)
+    counts = count_stablehlo(f'module {{ sdy.mesh @m = <["x"=2, "one"=1]> {main} }}')
+    assert counts.collectives == () and [c.kind for c in counts.free] == ["all_reduce"]
+    with pytest.raises(ValueError, match=r"stablehlo.all_reduce: groups along 'one', expected one of x, y"):
+        count_stablehlo(f'module {{ sdy.mesh @m = <["x"=2, "y"=4]> {main} }}')
 
 
 def test_an_uncalled_function_does_not_count():
