@@ -115,7 +115,7 @@ class Planner:
             dims, given = self.graph.ops[number].dims, place.get(name)
             try:
                 s = self.layout.place(dims, self.mesh) if given is None else _exact(dims, given)
-                found.append(s.check(self.mesh).without(self.ones))
+                found.append(summable(s.check(self.mesh).without(self.ones), self.graph.ops[number].dtype))
             except LayoutError as error:
                 faults.append(f"input {name}: {error}")
         refuse(faults)
@@ -129,6 +129,7 @@ class Planner:
             return None
         try:
             s = self.layout.place(op.dims, self.mesh) if op.out == LAYOUT else op.out.check(self.mesh)
+            summable(s, op.dtype)
         except LayoutError as error:
             raise LayoutError(f"result of {op.params.get('fn', op.kind)}: {error}") from None
         return s.without(self.ones)
@@ -222,6 +223,13 @@ def _needed(steps: Sequence[Step], outputs: Sequence[Port]) -> tuple[Step, ...]:
             kept.append(step)
             read.update(step.inputs)
     return tuple(reversed(kept))
+
+
+def summable(s: Sharding, dtype: str) -> Sharding:
+    """The sharding itself; refuses partial sums of truth values."""
+    if s.partial and dtype == "bool":
+        raise LayoutError(f"tensor '{s}' is bool, which has no sums, and so no partial ones; leave partialsum out")
+    return s
 
 
 def _exact(dims: tuple, given: str | Sharding) -> Sharding:

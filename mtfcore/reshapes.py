@@ -184,8 +184,19 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     result = call(start, **keywords) if keywords else call(start, *parts)
     _check_result(result, x, body)
     record_outputs(body, result)
+    tensors = _read_by(body, parts, tensors)
     captured = [Tensor(outer, number) for number in body.captured]
     return apply("repeat", [x, *tensors, *captured], x.dims, x.dtype, None, body=body, n=n, n_stacked=len(tensors))
+
+
+def _read_by(body: Graph, parts: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
+    """The stacked tensors that a turn's result needs; the others are not taken into the loop, nor moved for it."""
+    needed = set(body.outputs.values())
+    for number in reversed(range(len(body.ops))):
+        if number in needed:
+            needed.update(body.ops[number].inputs)
+    body.inputs = {name: n for name, n in body.inputs.items() if n in needed or all(n != part.number for part in parts)}
+    return [t for part, t in zip(parts, tensors, strict=True) if part.number in needed]
 
 
 def _stack(stacked: Stacked, block: Callable | Function) -> tuple[list[Any], list[Tensor]]:

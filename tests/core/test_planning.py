@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from core.sweep.checking import counted_traffic, planned_traffic
 from core.sweep.making import programs
 from hypothesis import given, settings
 
@@ -166,6 +169,28 @@ def test_loops_inside_loops_multiply():
     assert [step.times for step in program.collectives()] == [15, 15]
 
 
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (lambda c, p: mtf.relu(c), {}),  # the stack is not read, so it is not gathered over N
+        (lambda c, p: mtf.add(c, p), {"all_gather": 1}),
+        (lambda c, p: mtf.settle(mtf.sum(mtf.multiply(c, p), out="A B")), {"all_gather": 1}),
+    ],
+    ids=["unread", "read", "read twice"],
+)
+def test_only_what_a_turn_reads_is_taken_into_the_loop(block, expected):
+    @mtf.function
+    def looped(t: "A:8 B:8", u: "N:2 B:8"):
+        return mtf.repeat(block, 2, [u], t)
+
+    program = mtf.plan(looped, "x:2 y:2", place={"t": "A:x B:y", "u": "N:x B:y"}, layout="A:x B:y")
+    run = mtf.simulate(program)
+    assert Counter(step.kind for step in program.collectives()) == expected
+    assert planned_traffic(program) == counted_traffic(mtf.count(run.fn, *run.shapes))
+    t, u = np.arange(64.0).reshape(8, 8) / 64, np.arange(16.0).reshape(2, 8) / 16
+    assert np.allclose(run(t, u), mtf.single(program)(t, u))
+
+
 def fastest(act: object, repeats: int = 7) -> float:
     """The shortest of several runs: what the work takes when nothing else disturbs it."""
     times = []
@@ -200,6 +225,25 @@ def test_an_unknown_input_is_refused_with_the_nearest_name():
 def test_sizes_that_do_not_divide_are_refused_before_anything_is_planned():
     with pytest.raises(mtf.LayoutError, match="does not divide over mesh axis rows:3"):
         mtf.plan(two_layers, "rows:3", "batch:rows", sizes=SIZES)
+
+
+@pytest.mark.parametrize("place", ["A partialsum:x", "A:y partialsum:x"])
+def test_truth_values_have_no_partial_sums(place):
+    @mtf.function(dtypes={"bits": "bool"})
+    def negated(bits: "A:8"):
+        return mtf.logical_not(bits)
+
+    with pytest.raises(mtf.LayoutError, match=r"input bits: tensor .* is bool, which has no sums"):
+        mtf.plan(negated, "x:2 y:2", place={"bits": place})
+
+
+def test_truth_values_are_not_wanted_as_partial_sums():
+    @mtf.function
+    def compared(t: "A:8"):
+        return mtf.greater(t, 0, out="A partialsum:x")
+
+    with pytest.raises(mtf.LayoutError, match=r"result of greater: .* is bool, which has no sums"):
+        mtf.plan(compared, "x:2 y:2")
 
 
 def test_each_output_lies_where_it_was_asked_for():
