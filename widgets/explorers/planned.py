@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import mtfcore as mtf
 from mtfcore.dims import parse_dims
 from mtfcore.errors import LayoutError, refuse
-from mtfcore.notation import is_name
 from mtfcore.functions import Function
+from mtfcore.notation import is_name
 from widgets.explorers.tensors import ways_out
 from widgets.numbers import count, origin, quantity
 from widgets.shown import Offer, Refused
