@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from mtfcore.dims import Dim
 from mtfcore.rules.moves import MeshItems, State
-from mtfcore.rules.resharding import Path, send_share, shortest
+from mtfcore.rules.resharding import Path, send_share, shortest, within
 from mtfcore.sharding import Axes, Sharding
 
 IDLE = ("idle", "")
@@ -139,7 +139,7 @@ class _Search:
         every = list(itertools.permutations(axes))
         holders = [s.on[dim] for s in self.q.operands if dim in s.on]
         slicing = [order for order in every if all(order[: len(on)] == on for on in holders)]
-        if not slicing or any(len(self.options(axis, False, False)) > 1 for axis in axes):
+        if not slicing or self.q.free or any(len(self.options(axis, False, False)) > 1 for axis in axes):
             return every
         return slicing if self.q.want and dim in self.q.want.on else slicing[:1]
 
@@ -198,10 +198,12 @@ class _Search:
         needs, result = self.needs(on, partial), self.result(on, roles)
         pairs = self.pairs(needs, result)
         cost, least = self.extra(on, result), [self.least(pair) for pair in pairs]
-        for number, pair in enumerate(pairs):
-            cost += self.path(*pair).cost
-            if cost + sum(least[number + 1 :]) > limit:
+        for number, (start, goal, size) in enumerate(pairs):
+            left = limit - cost - sum(least[number + 1 :])
+            path = within(left, State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size)
+            if path is None or path.cost > left:
                 return None
+            cost += path.cost
         return Answer(needs, result, cost)
 
     def path(self, start: Sharding, goal: Sharding, size: int) -> Path:

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -90,16 +91,19 @@ def test_no_work_is_repeated_along_an_axis_that_splits_anything():
 
 
 def assignments(q: Question) -> Iterator[tuple[Places, dict[int, tuple[str, ...]]]]:
-    """Every way to give each conflicting axis a dimension or a partial operand, in every order; others as they are."""
+    """Every way to give each conflicting axis a dimension or a partial operand, in every order; others as they are.
+
+    A free question lets every axis change its role. No axis that cuts anything may repeat work.
+    """
     options: list[list[tuple[str, object]]] = []
     for axis in MESH:
         held, partial = holders(q, axis)
         wanted = [name for name, on in q.want.on.items() if axis in on] if q.want else []
-        if len(held) == 1 and not partial:
+        if not q.free and len(held) == 1 and not partial:
             options.append([("on", next(iter(held)))])
-        elif not held and len(partial) == 1:
+        elif not q.free and not held and len(partial) == 1:
             options.append([("partial", partial[0])])
-        elif not held and not partial:
+        elif not q.free and not held and not partial:
             options.append([("on", wanted[0])] if wanted else [("idle", "")])
         else:
             sums = [("partial", number) for number in partial]
@@ -120,7 +124,7 @@ def orders_of(q: Question, dim: str, axes: list[str]) -> list[tuple[str, ...]]:
     """All orders; where no axis is in conflict only those that cut what lies there finer, if there are any."""
     every = list(itertools.permutations(axes))
     finer = [o for o in every if all(o[: len(s.on[dim])] == s.on[dim] for s in q.operands if dim in s.on)]
-    return finer if finer and not any(in_conflict(q, axis) for axis in axes) else every
+    return finer if finer and not q.free and not any(in_conflict(q, axis) for axis in axes) else every
 
 
 def way(a: Sharding, b: Sharding) -> float:
@@ -150,11 +154,20 @@ def test_conflicts_are_settled_by_the_fewest_bytes(partial):
         assert found.cost == pytest.approx(best), (q, found)
 
 
+def test_a_free_search_finds_the_fewest_bytes_of_all():
+    """Whatever a user could pin with `at`, as long as no axis repeats work, costs at least as much."""
+    for q in questions(25, "zz"):
+        free = replace(q, free=True)
+        found = choose(free, ITEMS, item_bytes(free))
+        best = min(cost_of(free, on, sums) for on, sums in assignments(free))
+        assert found.cost == pytest.approx(best), (free, found)
+
+
 def test_a_free_search_never_sends_more():
     for q in questions(200, "free", axes="xy"):
         items = (("x", 2), ("y", 2))
         fixed = choose(q, items, item_bytes(q))
-        free = choose(Question(q.operands, q.out, q.linear, q.want, free=True), items, item_bytes(q))
+        free = choose(replace(q, free=True), items, item_bytes(q))
         assert free.cost <= fixed.cost * (1 + 1e-9), (q, fixed, free)
 
 
