@@ -199,8 +199,9 @@ class _Search:
         pairs = self.pairs(needs, result)
         cost, least = self.extra(on, result), [self.least(pair) for pair in pairs]
         for number, (start, goal, size) in enumerate(pairs):
-            left = limit - cost - sum(least[number + 1 :])
-            path = within(left, State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size)
+            left = (limit - cost - sum(least[number + 1 :])) * (1 + 1e-9)  # rounding may not cost an equal choice
+            states = State(start.axes, start.partial), State(goal.axes, goal.partial)
+            path = within(left, *states, start.shape, self.items, size)
             if path is None or path.cost > left:
                 return None
             cost += path.cost

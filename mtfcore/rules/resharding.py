@@ -24,13 +24,38 @@ class Path(NamedTuple):
     moves: tuple[Move, ...]
 
 
-@lru_cache(maxsize=200_000)
+Key = tuple[State, State, tuple[int, ...], MeshItems, int]
+MOST_KEPT = 200_000
+_paths: dict[Key, Path] = {}  # what was found, and the limits that were found too low
+_beyond: dict[Key, float] = {}
+
+
 def shortest(start: State, goal: State, sizes: tuple[int, ...], mesh_items: MeshItems, item_bytes: int) -> Path:
     """The cheapest moves from `start` to `goal` for a tensor of these global sizes."""
-    if start == goal:
-        return Path(0.0, ())
-    mesh = dict(mesh_items)
-    return _free_slices(start, goal) or _search(start, goal, sizes, mesh, item_bytes)
+    return within(math.inf, start, goal, sizes, mesh_items, item_bytes)
+
+
+def within(
+    limit: float, start: State, goal: State, sizes: tuple[int, ...], mesh_items: MeshItems, item_bytes: int
+) -> Path | None:
+    """The same, or None where every path sends more than `limit` bytes: then the search can stop early."""
+    key = (start, goal, sizes, mesh_items, item_bytes)
+    if key in _paths:
+        return _paths[key]
+    if limit <= _beyond.get(key, -1.0):
+        return None
+    path = Path(0.0, ()) if start == goal else _free_slices(start, goal)
+    path = path or _search(start, goal, sizes, dict(mesh_items), item_bytes, limit)
+    if len(_paths) + len(_beyond) > MOST_KEPT:
+        forget()
+    (_beyond if path is None else _paths)[key] = limit if path is None else path
+    return path
+
+
+def forget() -> None:
+    """Empty what was kept of earlier searches."""
+    _paths.clear()
+    _beyond.clear()
 
 
 def _free_slices(start: State, goal: State) -> Path | None:
@@ -45,7 +70,9 @@ def _free_slices(start: State, goal: State) -> Path | None:
     return Path(0.0, tuple(moves))
 
 
-def _search(start: State, goal: State, sizes: tuple[int, ...], mesh: dict[str, int], item_bytes: int) -> Path:
+def _search(
+    start: State, goal: State, sizes: tuple[int, ...], mesh: dict[str, int], item_bytes: int, limit: float
+) -> Path | None:
     """A*. Costs are kept in bytes times the mesh's size, which makes every (g-1)/g a whole number and sums exact."""
     items, scale = tuple(mesh.items()), math.prod(mesh.values())
     goal_bytes = local_bytes(goal, sizes, mesh, item_bytes) * scale * (1 - 1e-12)  # a bound may not round upward
@@ -55,7 +82,9 @@ def _search(start: State, goal: State, sizes: tuple[int, ...], mesh: dict[str, i
     heap = [(0.0, 0, 0, 0.0, start)]
     tie = itertools.count(1)
     while heap:
-        _, count, _, spent, state = heapq.heappop(heap)
+        bound, count, _, spent, state = heapq.heappop(heap)
+        if bound > limit * scale:
+            return None
         if state == goal:
             return Path(spent / scale, _joined(_walk_back(came, start, goal)))
         if (spent, count) > best[state]:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import mtfcore as mtf
+from mtfcore.rules import resharding
 
 from .pairs import Spread, repeated, report
 
@@ -55,6 +56,7 @@ def empty_caches() -> None:
             for value in vars(module).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
+    resharding.forget()
 
 
 def import_seconds(modules: str, n: int = 9) -> Spread:
