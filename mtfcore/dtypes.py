@@ -40,3 +40,21 @@ def long_name(dtype: object) -> str:
 def is_float(dtype: object) -> bool:
     """Whether sums of this type may wait as partial sums (floating point)."""
     return canonical(dtype) in ("f64", "f32", "bf16", "f16")
+
+
+def whole_range(dtype: object) -> tuple[int, int]:
+    """The least and the most whole number of a type that is no float; truth values are 0 and 1."""
+    name = canonical(dtype)
+    bits = 8 * DTYPES[name][1]
+    signed = (-(1 << bits - 1), (1 << bits - 1) - 1)
+    return {"bool": (0, 1), "u8": (0, 255)}.get(name, signed)
+
+
+def cannot_hold(dtype: object, value: float) -> str:
+    """Why a type cannot hold a number, in words; nothing where it can (a float holds NaN and infinities too)."""
+    if is_float(dtype):
+        return "is too large for any float" if isinstance(value, int) and abs(value) >> 1023 else ""
+    if value != value // 1:  # NaN and infinities too
+        return "would be cut to a whole number"
+    least, most = whole_range(dtype)
+    return "" if least <= value <= most else f"is out of its range, {least} to {most}"

@@ -8,14 +8,13 @@ Next file to read: `reductions`.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtfcore.dims import Dim
-from mtfcore.dtypes import canonical, is_float
+from mtfcore.dtypes import cannot_hold, canonical, is_float
 from mtfcore.errors import LayoutError, refuse
-from mtfcore.ops import apply, common_graph, expect_tensor, out_dims, same_dtype, same_sizes, wanted
+from mtfcore.ops import apply, common_graph, expect_tensor, out_dims, plain_number, same_dtype, same_sizes, wanted
 from mtfcore.tensor import Graph, Op, Tensor, Wanted
 
 
@@ -62,6 +61,10 @@ def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
         raise LayoutError(f"{fn} of {tensors[0]!r}: dtype is bool; use mtf.cast(t, 'f32') first")
     if ELEMENTWISE[fn].floats_only and not is_float(dtype):
         raise LayoutError(f"{fn} of {tensors[0]!r}: dtype is {dtype}, expected a float; use mtf.cast(t, 'f32')")
+    exponent = plain_number(operands[-1]) if fn == "power" else None
+    if exponent is not None and exponent < 0 and not is_float(dtype):
+        raise LayoutError(f"power of {tensors[0]!r}: {dtype} to the power of {exponent!r} is no whole number; use "
+                          "mtf.cast(t, 'f32')")  # fmt: skip
     all_tensors = [_of_dtype(graph, fn, t, dtype, n) for n, t in enumerate(operands)]
     known = same_sizes(all_tensors, fn)
     dims = _broadcast(graph, fn, all_tensors, known, out)
@@ -77,7 +80,7 @@ def _value_dtype(graph: Graph, fn: str, operands: Sequence[Any]) -> str:
         operands = operands[1:]
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:  # where(c, 1.0, 0.0)
-        return "bool" if all(isinstance(value, bool) for value in operands) else graph.dtype
+        return "bool" if all(isinstance(plain_number(value), bool) for value in operands) else graph.dtype
     return same_dtype([t for t in tensors if t.dtype != "bool"] or tensors, fn)
 
 
@@ -109,16 +112,14 @@ def _pointwise(fn: str, tensors: Sequence[Tensor], dims: tuple[Dim, ...], dtype:
 
 def constant(graph: Graph, value: float | bool, dtype: str) -> Tensor:
     """A number as a tensor without dimensions."""
-    if isinstance(value, numbers.Real) and hasattr(value, "item"):
-        value = value.item()  # numpy's numbers
-    if not isinstance(value, (int, float, bool)):
+    number = plain_number(value)
+    if number is None:
         raise LayoutError(f"expected a tensor or a number, got {type(value).__name__}: {value!r:.200}")
-    if dtype == "bool" and not isinstance(value, bool):
-        raise LayoutError(f"{value!r} beside tensors of bool only; use mtf.cast(t, 'f32') first")
-    if not is_float(dtype) and value != value // 1:
-        what = f"{value!r} beside a tensor of {dtype} would be cut to a whole number"
-        raise LayoutError(f"{what}; use mtf.cast(t, 'f32')")
-    return graph.add(Op("constant", (), (), dtype, {"value": value}))
+    if dtype == "bool" and not isinstance(number, bool):
+        raise LayoutError(f"{number!r:.200} beside tensors of bool only; use mtf.cast(t, 'f32') first")
+    if why := cannot_hold(dtype, number):
+        raise LayoutError(f"{number!r:.200} beside a tensor of {dtype} {why}; use mtf.cast(t, 'f32')")
+    return graph.add(Op("constant", (), (), dtype, {"value": number}))
 
 
 def _named(fn: str, doc: str) -> Callable[..., Tensor]:

@@ -12,11 +12,17 @@ Next file to read: `notation`.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_LONG_WORD = re.compile(r"(\w{80})\w{40,}(\w{40})")  # a word that would bury the sentence it stands in
 
 
 class LayoutError(ValueError):
     """A name, size, placement or program that cannot be; nothing has run yet."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_LONG_WORD.sub(r"\1…\2", message))
 
 
 class NotationError(LayoutError):

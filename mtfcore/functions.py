@@ -26,17 +26,23 @@ class Function:
     """A named function: Python whose arguments say their dimensions. Made by `mtf.function`."""
 
     def __init__(self, call: Callable, dtypes: Mapping[str, str] | None = None) -> None:
-        self.call, self.__name__, self.__doc__ = call, call.__name__, call.__doc__
+        if not callable(call):
+            raise LayoutError(f"mtf.function: expected a Python function, got {type(call).__name__}: {call!r:.200}")
+        if dtypes is not None and not isinstance(dtypes, Mapping):
+            what = f"{type(dtypes).__name__}: {dtypes!r:.200}"
+            raise LayoutError(f"mtf.function: dtypes is e.g. {{'tokens': 'i32'}}, one entry an argument, got {what}")
+        self.call, self.__doc__ = call, call.__doc__
+        self.__name__ = getattr(call, "__name__", None) or type(call).__name__  # a partial has none
         self.__wrapped__ = call
         self.dtypes = {name: canonical(dtype) for name, dtype in (dtypes or {}).items()}
-        self.arguments = {name: parse_dims(text) for name, text in _annotations(call).items()}
+        self.arguments = {name: parse_dims(text) for name, text in _annotations(call, self.__name__).items()}
         unknown = [name for name in self.dtypes if name not in self.arguments]
         faults = [f"no argument {name!r}; {nearest(name, self.arguments)}" for name in unknown]
-        refuse(faults, f"dtypes of {call.__name__}")
+        refuse(faults, f"dtypes of {self.__name__}")
 
     def trace(self, sizes: DimsLike = "", dtype: object = "f32", **options: Any) -> Graph:
         """Run the Python once on tensors without values; refuses missing sizes, all at once."""
-        known = {dim.name: dim.size for dim in parse_dims(sizes) if dim.size is not None}
+        known = self._said() | {dim.name: dim.size for dim in parse_dims(sizes) if dim.size is not None}
         graph = Graph(self.__name__, known, canonical(dtype))
         placed = {name: tuple(map(graph.size, dims)) for name, dims in self.arguments.items()}
         missing = dict.fromkeys(d.name for dims in placed.values() for d in dims if d.size is None)
@@ -46,6 +52,12 @@ class Function:
         tensors = {n: graph.input(n, dims, self.dtypes.get(n, graph.dtype)) for n, dims in placed.items()}
         record_outputs(graph, self.call(**tensors, **options))
         return graph
+
+    def _said(self) -> dict[str, int]:
+        """The sizes that arguments say themselves, `x: "batch io:512"`: they hold for the other arguments too."""
+        dims = dict.fromkeys(dim for dims in self.arguments.values() for dim in dims if dim.size is not None)
+        names = [dim.name for dim in dims]
+        return {dim.name: dim.size for dim in dims if names.count(dim.name) == 1}
 
     def _clashes(self, known: Mapping[str, int]) -> list[str]:
         return [
@@ -100,7 +112,7 @@ def _meant(call: Callable, annotation: Any) -> Any:
         return annotation
 
 
-def _annotations(call: Callable) -> dict[str, str]:
+def _annotations(call: Callable, about: str) -> dict[str, str]:
     found, faults = {}, []
     for name, parameter in inspect.signature(call).parameters.items():
         text = _meant(call, parameter.annotation)
@@ -108,8 +120,10 @@ def _annotations(call: Callable) -> dict[str, str]:
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not isinstance(text, str):
             faults.append(f"argument {name} does not say its dimensions; write e.g. {name}: 'batch io'")
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            faults.append(f"argument {name} has no name to call it by, since it stands before '/'; leave the '/' out")
         found[name] = text
-    refuse(faults, f"function {call.__name__}")
+    refuse(faults, f"function {about}")
     return found
 
 

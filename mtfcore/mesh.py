@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, looks_like_run, parse
+from mtfcore.notation import NAME_RULE, PARTIAL, as_size, as_whole, format_axes, is_name, looks_like_run, parse
 
 DeviceLike = int | Mapping[str, int]
 
@@ -121,8 +121,8 @@ def as_mesh(mesh: Mesh | str) -> Mesh:
 
 def _position(value: object, otherwise: int | None = None) -> int | None:
     """A whole number of any type (numpy's too), or `otherwise`."""
-    whole = hasattr(type(value), "__index__") and not isinstance(value, bool)
-    return operator.index(value) if whole else otherwise
+    number = as_whole(value)
+    return otherwise if number is None else number
 
 
 def _pairs(axes: object) -> tuple[tuple[str, int], ...]:

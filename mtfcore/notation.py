@@ -76,12 +76,20 @@ def is_name(word: object) -> bool:
     return isinstance(word, str) and bool(_NAME.match(word))
 
 
-def as_size(value: object) -> int | None:
-    """A size given as any whole number (numpy's too) as an int; None for what cannot be a size."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+def as_whole(value: object) -> int | None:
+    """Any whole number (numpy's too) as an int; None for all else, truth values included."""
+    if isinstance(value, bool):
         return None
-    number = operator.index(value)
-    return number if number >= 1 else None
+    try:
+        return operator.index(value)
+    except TypeError:  # arrays have the method, too, and use it only where they hold just one whole number
+        return None
+
+
+def as_size(value: object) -> int | None:
+    """A size given as any whole number; None for what cannot be a size."""
+    number = as_whole(value)
+    return None if number is None or number < 1 else number
 
 
 def looks_like_run(word: str) -> bool:

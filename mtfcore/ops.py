@@ -9,13 +9,12 @@ names only takes the layout's sharding, none leaves it to the operands. Source: 
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtfcore.dims import Dim, parse_dims, repeated_names, volume
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.notation import PARTIAL, parse
+from mtfcore.notation import PARTIAL, as_whole, parse
 from mtfcore.sharding import Sharding
 from mtfcore.tensor import LAYOUT, Graph, Op, Tensor, Wanted
 
@@ -109,9 +108,16 @@ def same_dtype(tensors: Sequence[Tensor], about: str) -> str:
 
 def whole_number(value: object, about: str) -> int:
     """A whole number (numpy's too); refuses all else, so that no half element is asked for."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    if (number := as_whole(value)) is None:
         raise LayoutError(f"{about} is {value!r:.200}; expected a whole number")
-    return operator.index(value)
+    return number
+
+
+def plain_number(value: object) -> int | float | bool | None:
+    """Python's form of a number (numpy's too, and of arrays that hold just one); None for all else."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    return value if isinstance(value, (int, float)) else None
 
 
 def names_of(text: str | Sequence[str]) -> list[str]:
@@ -142,7 +148,7 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False) -> 
         left, pins = _contract_smallest(left, pins, dims, search)
     inner = tuple(dim for dim in dims if dim.name in known)
     only = inner == dims
-    product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=search)
+    product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=bool(search))
     return product if only else apply("pointwise", [product], dims, dtype, goal, fn="identity")
 
 

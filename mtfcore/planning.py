@@ -52,9 +52,10 @@ def plan(
     extra = [name for name in graph.sizes if name not in names]
     unused = [f"size of {name!r} ignored, no tensor has it ({nearest(name, names)})" for name in extra]
     layout.complain(layout.missing_axes(mesh, names) + layout.unknown_dims(names) + unused, strict)
-    _check_place(place or {}, graph)
-    planner = Planner(graph, mesh, layout, search)
-    return planner.program(planner.input_places(place or {}))
+    place = {} if place is None else place
+    _check_place(place, graph)
+    planner = Planner(graph, mesh, layout, bool(search))
+    return planner.program(planner.input_places(place))
 
 
 def _check_place(place: Mapping[str, Any], graph: Graph) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtfcore.dims import Dim, parse_dims, volume
-from mtfcore.dtypes import canonical, is_float
+from mtfcore.dtypes import cannot_hold, canonical, is_float
 from mtfcore.elementwise import (
     absolute,
     add,
@@ -135,22 +135,33 @@ def _float(t: Tensor, about: str) -> Tensor:
 
 def index(dim: str | Dim, like: Tensor, dtype: object = "i32") -> Tensor:
     """0, 1, 2, … along one dimension: each device makes its own part. `like` is any tensor of the function."""
+    found, dtype = _sized(dim, like), canonical(dtype)
+    if dtype == "bool" or cannot_hold(dtype, found.size - 1):
+        raise LayoutError(f"index: {dtype} cannot count to {found.size - 1} along {found}; use 'i32'")
+    return like.graph.add(Op("index", (), (found,), dtype))
+
+
+def _sized(dim: str | Dim, like: Tensor) -> Dim:
+    """One dimension with its size, from the text, from `like` or from `sizes=`."""
     (found,) = parse_dims([dim])
     own = next((d for d in expect_tensor(like).dims if d.name == found.name and found.size is None), None)
     found = own or like.graph.size(found)
     if found.size is None:
         raise LayoutError(f"index: the size of {found.name!r} is not known; write e.g. index('{found.name}:512', like)")
-    return like.graph.add(Op("index", (), (found,), canonical(dtype)))
+    return found
 
 
 def one_hot(ids: Tensor, dim: str, dtype: object | None = None, out: str | None = None) -> Tensor:
     """1 where the index along a new last dimension equals `ids`, else 0. `dim` is e.g. "vocab:512"."""
-    new = index(dim, _integers(ids, "one_hot", "ids"), ids.dtype)
+    size = _sized(dim, _integers(ids, "one_hot", "ids")).size
+    if cannot_hold(ids.dtype, size - 1):  # narrow ids could not be compared with the last indices
+        ids = cast(ids, "i32")
+    new = index(dim, ids, ids.dtype)
     refuse([f"{name!r} is a dimension of the ids already; give the new one another name" for name in new.names
             if name in ids.names], f"one_hot of {ids!r}")  # fmt: skip
     hot = broadcast_equal(ids, new)
     names = [dim_.name for dim_ in hot.dims]
-    return cast(hot, dtype or ids.graph.dtype, out=out if out is not None else " ".join(names))
+    return cast(hot, ids.graph.dtype if dtype is None else dtype, out=out if out is not None else " ".join(names))
 
 
 def _integers(ids: Tensor, about: str, what: str) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtfcore.dims import Dim, parse_dims, repeated_names, volume
-from mtfcore.dtypes import is_float
+from mtfcore.dtypes import cannot_hold
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function, record_outputs
 from mtfcore.notation import NAME_RULE, as_size, is_name, parse
@@ -23,6 +23,7 @@ from mtfcore.ops import (
     expect_tensor,
     names_of,
     out_dims,
+    plain_number,
     same_dtype,
     same_sizes,
     wanted,
@@ -126,9 +127,10 @@ def pad(t: Tensor, dim: str, size: int, value: float = 0.0, out: str | None = No
     if whole_number(size, "pad: size") < expect_tensor(t).dim(dim).size:
         what = f"{dim} has size {t.dim(dim).size} already, more than {size}"
         raise LayoutError(f"pad of {t!r}: {what}; use mtf.slice to cut")
-    if not isinstance(value, (int, float)) or (not is_float(t.dtype) and value != value // 1):
+    number = plain_number(value)
+    if number is None or cannot_hold(t.dtype, number):
         raise LayoutError(f"pad of {t!r}: value is {value!r:.200}; expected a number that {t.dtype} can hold")
-    return _resized(t, "pad", dim, size, out, value=value)
+    return _resized(t, "pad", dim, whole_number(size, "pad: size"), out, value=number)
 
 
 def _resized(t: Tensor, kind: str, dim: str, size: int, out: str | None, **params: Any) -> Tensor:
@@ -138,8 +140,9 @@ def _resized(t: Tensor, kind: str, dim: str, size: int, out: str | None, **param
 
 def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tensor:
     """Tensors one behind the other along one dimension; all else must be equal."""
-    if isinstance(tensors, Tensor) or not tensors:
-        raise LayoutError("concat needs a sequence of at least one tensor, e.g. mtf.concat([a, b], 'batch')")
+    if not isinstance(tensors, (list, tuple)) or not tensors:
+        what = "concat needs a sequence of at least one tensor, e.g. mtf.concat([a, b], 'batch')"
+        raise LayoutError(f"{what}, got {type(tensors).__name__} {tensors!r:.200}")
     common_graph(tensors)
     same_sizes(tensors, "concat", skip=dim)
     first = tensors[0]
@@ -167,6 +170,8 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     a sequence or a mapping. Each turn calls `block(carry, *parts)` (or `**parts`), parts lacking that dimension, and
     hands its result on. `mtf.repeat(block, n, ws, x)`; without x it returns a function of x.
     """
+    if not callable(getattr(block, "call", block)):
+        raise LayoutError(f"repeat: block is {block!r:.200}; expected a function of the carry and the stack's parts")
     if not carry:
         return lambda x: repeat(block, n, stacked, x)
     if len(carry) > 1:
@@ -186,7 +191,7 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     record_outputs(body, result)
     tensors = _read_by(body, parts, tensors)
     captured = [Tensor(outer, number) for number in body.captured]
-    return apply("repeat", [x, *tensors, *captured], x.dims, x.dtype, None, body=body, n=n, n_stacked=len(tensors))
+    return apply("repeat", [x, *tensors, *captured], x.dims, x.dtype, None, body=body, n=as_size(n), n_stacked=len(tensors))
 
 
 def _read_by(body: Graph, parts: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
@@ -218,7 +223,9 @@ def _part_names(block: Callable | Function, count: int) -> list[str]:
 
 
 def _check_stack(n: int, names: list[Any], tensors: list[Tensor]) -> None:
-    faults = [f"n is {n!r}; expected a whole number of at least 1"] if as_size(n) is None else []
+    if as_size(n) is None:
+        raise LayoutError(f"repeat: n is {n!r:.200}; expected a whole number of at least 1")
+    faults = []
     for name, t in zip(names, tensors, strict=True):
         if not t.dims or t.dims[0].size != n:
             first = str(t.dims[0]) if t.dims else "no dimension"

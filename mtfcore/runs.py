@@ -10,16 +10,18 @@ Next file to read: `whole`, the two other ways to run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mtfcore.arrays import check_arrays
 from mtfcore.device_pool import attached_devices, attached_mesh, idle_note, inside, launch, simulated_mesh
 from mtfcore.dtypes import long_name
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError
 from mtfcore.mesh import DeviceLike, Mesh
+from mtfcore.notation import as_whole
 from mtfcore.sharding import Sharding
 from mtfcore.steps import INPUT, Port, Program, Step
 from mtfcore.tensor import Graph
@@ -102,7 +104,10 @@ class Run:
     def _value(self, path: tuple[int, ...], device: DeviceLike, turn: int) -> np.ndarray:
         value = self._record[path][self.program.mesh.device(device)]
         loops = len(path) - (2 if path[-2:-1] == (INPUT,) else 1)
-        return value[(turn,) * loops]
+        number, turns = as_whole(turn), value.shape[:loops]
+        if loops and (number is None or not all(-count <= number < count for count in turns)):
+            raise LayoutError(f"the loop has turns 0 to {min(turns) - 1} (or -1, the last), not {turn!r:.200}")
+        return value[(number,) * loops]
 
     def path(self, step: int | Step | tuple[int, ...]) -> tuple[int, ...]:
         """The place of a step in the program: its number, and within a repeat the number there."""
@@ -212,37 +217,3 @@ def unpack(graph: Graph, results: list[Any]) -> Any:
     if graph.returns == "one":
         return results[0]
     return tuple(results) if graph.returns == "tuple" else dict(zip(graph.outputs, results, strict=True))
-
-
-def _check_wide(program: Program) -> None:
-    """JAX makes 64-bit types of 32 bits without a word of ours, unless it is told otherwise."""
-    import jax
-
-    wide = sorted({dtype for dtype in program.dtypes.values() if dtype in ("f64", "i64")})
-    if wide and not jax.config.jax_enable_x64:
-        raise LayoutError(
-            f"{program.name} uses {', '.join(wide)}, which JAX would cut to 32 bits; plan it with f32 and i32, or run "
-            "jax.config.update('jax_enable_x64', True) first"
-        )
-
-
-def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-    """The input arrays in order, in the program's dtypes; refuses missing, unknown and misshapen ones at once."""
-    ports = {port.name: port for port in program.inputs}
-    faults = [f"{len(args)} arrays given, the inputs are {', '.join(ports)}"] if len(args) > len(ports) else []
-    given = dict(zip(ports, args, strict=False))
-    faults += [f"input {name!r} is given twice" for name in kwargs if name in given]
-    given |= kwargs
-    faults += [f"no input {name!r}; {nearest(name, ports)}" for name in given if name not in ports]
-    for name, port in ports.items():
-        expected = " ".join(map(str, port.sharding.dims))
-        if name not in given:
-            faults.append(f"input {name} ({expected}) is missing")
-        elif np.shape(given[name]) != port.sharding.shape:
-            shape = np.shape(given[name])
-            faults.append(f"input {name} has shape {shape}, expected {port.sharding.shape} ({expected})")
-    refuse(faults, f"run of {program.name}")
-    _check_wide(program)
-    import jax.numpy as jnp
-
-    return [jnp.asarray(given[name], long_name(port.dtype)) for name, port in ports.items()]

@@ -46,7 +46,7 @@ class Sharding:
 
         One text with both works where no sizes are needed: `Sharding("B L E:xyz")`.
         """
-        if isinstance(dims, str) and placed in ("", None):
+        if isinstance(dims, str) and (placed is None or (isinstance(placed, str) and not placed.strip())):
             items = parse(dims)
             dims = [Dim(item.name, item.size) for item in items if item.name != PARTIAL]
         else:
@@ -186,6 +186,8 @@ class Sharding:
 
     def same_sets(self, other: Sharding) -> bool:
         """Equal but for the order of axes within a dimension, as the second paper's subscripts are."""
+        if not isinstance(other, Sharding):
+            raise LayoutError(f"same_sets: expected another Sharding, got {type(other).__name__}: {other!r:.200}")
         mine, theirs = ([set(on) for on in (*s.axes, s.partial)] for s in (self, other))
         return self.names == other.names and mine == theirs
 

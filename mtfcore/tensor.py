@@ -117,7 +117,7 @@ class Tensor:
     def dim(self, name: str) -> Dim:
         """One of its dimensions; refuses others, naming those it has."""
         for dim in self.dims:
-            if dim.name == name:
+            if isinstance(name, str) and dim.name == name:
                 return dim
         raise LayoutError(f"{self} has no dimension {name!r}; {nearest(name, self.names)}")
 

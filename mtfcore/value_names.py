@@ -38,6 +38,7 @@ class Names:
         self.last_read = _last_reads(program)
         self.literals = _literals(program)
         self.known: dict[int, str] = dict(given or {})
+        self.outside = frozenset(self.known)
         self.bodies: dict[int, Names] = {}
         for port in program.inputs:
             if port.value not in self.known:
@@ -76,7 +77,8 @@ class Names:
             old = self[step.inputs[0]]
             fn = step.params.get("fn", "sum")
             moved = f"{old.split('_')[0]}_{MOVED[step.kind] if fn == 'sum' else fn}"
-            return old if self.last_read[step.inputs[0]] == number else self.free(moved)
+            from_outside = step.inputs[0] in self.outside  # in a loop's body: a name assigned there would be local
+            return old if self.last_read[step.inputs[0]] == number and not from_outside else self.free(moved)
         count = 1
         while f"h{count}" in self.taken:
             count += 1

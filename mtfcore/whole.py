@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.arrays import check_arrays, no_numbers
 from mtfcore.device_pool import launch, simulated_mesh
 from mtfcore.dims import Dim
-from mtfcore.dtypes import canonical, is_float
+from mtfcore.dtypes import canonical, is_float, long_name
 from mtfcore.errors import refuse
 from mtfcore.functions import Function
-from mtfcore.runs import check_arrays, expect_program, unpack
+from mtfcore.runs import expect_program, unpack
 from mtfcore.steps import Program
 from mtfcore.tensor import Graph, Op
 
@@ -112,7 +113,11 @@ def call_on_arrays(fn: Function, arguments: Mapping[str, Any]) -> Any:
     """A named function called on plain arrays: sizes come from the arrays, the result is the oracle's."""
     import jax.numpy as jnp
 
-    arrays = {name: jnp.asarray(value) for name, value in arguments.items() if name in fn.arguments}
+    given = {name: value for name, value in arguments.items() if name in fn.arguments}
+    why = {name: no_numbers(value, fn.dtypes.get(name)) for name, value in given.items()}
+    refuse([f"argument {name} {fault}" for name, fault in why.items() if fault], f"call of {fn.__name__}")
+    said = {name: long_name(dtype) for name, dtype in fn.dtypes.items()}
+    arrays = {name: jnp.asarray(value, said.get(name)) for name, value in given.items()}
     options = {name: value for name, value in arguments.items() if name not in fn.arguments}
     sizes = _sizes(fn, arrays)
     dtypes = {name: canonical(array.dtype) for name, array in arrays.items()}

@@ -1,0 +1,71 @@
+"""The arrays that a run is given: refused with words where they are not what the program's inputs say.
+
+Next file to read: `runs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mtfcore.dtypes import is_float, long_name
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.steps import Program
+
+
+def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The input arrays in order, in the program's dtypes; refuses missing, unknown and misshapen ones at once."""
+    ports = {port.name: port for port in program.inputs}
+    faults = [f"{len(args)} arrays given, the inputs are {', '.join(ports)}"] if len(args) > len(ports) else []
+    given = dict(zip(ports, args, strict=False))
+    faults += [f"input {name!r} is given twice" for name in kwargs if name in given]
+    given |= kwargs
+    faults += [f"no input {name!r}; {nearest(name, ports)}" for name in given if name not in ports]
+    for name, port in ports.items():
+        expected = " ".join(map(str, port.sharding.dims))
+        if name not in given:
+            faults.append(f"input {name} ({expected}) is missing")
+        elif why := no_numbers(given[name], port.dtype):
+            faults.append(f"input {name} ({f'{expected}, ' if expected else ''}{port.dtype}) {why}")
+        elif np.shape(given[name]) != port.sharding.shape:
+            shape = np.shape(given[name])
+            faults.append(f"input {name} has shape {shape}, expected {port.sharding.shape} ({expected})")
+    refuse(faults, f"run of {program.name}")
+    _check_wide(program)
+    import jax.numpy as jnp
+
+    return [jnp.asarray(given[name], long_name(port.dtype)) for name, port in ports.items()]
+
+
+def no_numbers(value: Any, dtype: str | None = None) -> str:
+    """What keeps a value from being an array of numbers that a dtype can hold, in words; nothing where it is one."""
+    import jax.numpy as jnp
+
+    try:
+        is_array = hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, type)
+        array = value if is_array else np.asarray(value)
+    except ValueError:
+        return "is no array: its rows have different lengths"
+    is_kind = [jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_)]
+    if not any(is_kind):
+        return f"is {array.dtype if value is array else type(value).__name__}, expected an array of real numbers"
+    if dtype is None or is_float(dtype) or array.dtype == long_name(dtype):
+        return ""
+    array = np.asarray(array)
+    with np.errstate(invalid="ignore"):
+        cut = array[array.astype(long_name(dtype)) != array]
+    return f"holds {cut[0]}, which {dtype} cannot hold; convert it first, e.g. with numpy.astype" if cut.size else ""
+
+
+def _check_wide(program: Program) -> None:
+    """JAX makes 64-bit types of 32 bits without a word of ours, unless it is told otherwise."""
+    import jax
+
+    wide = sorted({dtype for dtype in program.dtypes.values() if dtype in ("f64", "i64")})
+    if wide and not jax.config.jax_enable_x64:
+        raise LayoutError(
+            f"{program.name} uses {', '.join(wide)}, which JAX would cut to 32 bits; plan it with f32 and i32, or run "
+            "jax.config.update('jax_enable_x64', True) first"
+        )
