@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import runpy
 import time
 import tracemalloc
 import xml.etree.ElementTree as ET
@@ -15,6 +17,7 @@ import mtfcore as mtf
 from widgets.figures.grid import BOTTOM, LEFT, RIGHT, TOP, make_grid
 from widgets.figures.slices import facts, holders, mesh_facts, ranges, table, why
 from widgets.figures.slices_svg import MOST_PIECES, one_svg, panel
+from widgets.views import slices_view
 
 CASES = [
     ("rows:4 cols:2", "batch:64 io:512", "batch:rows"),
@@ -83,6 +86,17 @@ def test_devices_are_told_apart_by_pattern_as_well_as_colour():
     assert len({ET.tostring(node[0]) for node in patterns}) == 4
     only_x = panel(facts(mtf.Sharding("B:8 E:8", "B:x"), mesh, "bf16", "t"), "u")["svg"]
     assert "<pattern" not in only_x and len(bands(only_x, "#0072B2")) == 2
+
+
+def test_patterns_of_two_kernels_have_different_names():
+    """Two open notebooks share one page; running the module anew is what a second kernel does."""
+    mesh = mtf.Mesh("x:2 y:2")
+    tensor = facts(mtf.Sharding("B:8 E:8", "B:x E:y"), mesh, "bf16", "t")
+    names = []
+    for _ in range(2):
+        panels = runpy.run_path(slices_view.__file__)["drawn"](mesh_facts(mesh), [tensor])
+        names += re.findall(r'<pattern id="([^"]+)"', "".join(each["svg"] for each in panels))
+    assert len(names) == len(set(names)) == 8
 
 
 def test_bands_cover_what_the_devices_hold():

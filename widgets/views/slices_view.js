@@ -35,7 +35,10 @@ function coordinates(mesh, device) {
   return [...mesh].reverse().map(([axis, size]) => { const at = device % size; device = Math.floor(device / size); return `${axis} ${at}`; })
     .reverse().join(", ");
 }
+// A page takes the first pattern of a name, and in a hidden tab that one paints nothing: each view has names of its own.
+const renamed = (svg, own) => svg.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
 function render({ model, el }) {
+  const own = `v${Math.random().toString(36).slice(2)}`;
   const root = make("div", "mw mw-live mw-slices", { "data-lm-suppress-shortcuts": "true" });
   const panels = make("div", "mw-panels");
   const readout = make("div", "mw-readout", { tabindex: 0, "aria-live": "polite", "aria-label": "what the chosen device holds" });
@@ -135,7 +138,7 @@ function render({ model, el }) {
     while (panels.children.length > drawing.panels.length) panels.lastChild.remove();
     drawing.panels.forEach(({ svg }, n) => {
       const slot = panels.children[n] || panels.appendChild(make("div", "mw-slot"));
-      slot.innerHTML = svg;
+      slot.innerHTML = renamed(svg, own);
     });
     const mesh = panels.firstChild;
     if (mesh && !mesh.hasAttribute("tabindex")) {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+import secrets
 from collections.abc import Sequence
 
 import anywidget
@@ -43,7 +44,7 @@ class SlicesView(anywidget.AnyWidget):
 
 def drawn(mesh: Facts, tensors: Sequence[Facts]) -> list[dict]:
     """The panels: mesh first; each with its SVG, its grid, and what the page needs of the facts."""
-    uid = f"mw{next(_numbers)}"
+    uid = f"mw{secrets.token_hex(4)}"  # not a count: notebooks of other kernels stand in the same page
     panels = [{**panel(mesh, f"{uid}m", is_mesh=True), "facts": mesh}]
     return panels + [{**panel(tensor, f"{uid}t{n}"), "facts": tensor} for n, tensor in enumerate(tensors)]
 

@@ -11,10 +11,9 @@ const button = (words, act) => {
   node.addEventListener("click", act);
   return node;
 };
-let views = 0;
 
 function render({ model, el }) {
-  const uid = `mw-steps-${++views}`;
+  const uid = `mw-steps-${Math.random().toString(36).slice(2)}`;  // not a count: each model loads this file anew
   const root = make("div", "mw mw-live mw-program-view", { "data-lm-suppress-shortcuts": "true" });
   const list = make("div", "mw-steps", { tabindex: 0, role: "listbox", "aria-label": "steps of the program, arrow keys walk" });
   const totals = make("div", "mw-totals");
