@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError
 from mtfcore.rules.moves import MeshItems, State, placements
-from mtfcore.rules.resharding import must_send, shortest
+from mtfcore.rules.resharding import must_send, within
 from mtfcore.sharding import Axes, Sharding
 
 
@@ -111,9 +111,9 @@ def choose_reshape(
     for bound, _, number, start, result in ranked:
         if best and bound > best[0][0]:
             break
-        rank = (*_cost(s, start, result, want, mesh_items, item_bytes), number)
-        if best is None or rank < best[0]:
-            best = (rank, start, result)
+        cost = _cost(s, start, result, want, mesh_items, item_bytes, best[0][0] if best else math.inf)
+        if cost and (best is None or (*cost, number) < best[0]):
+            best = ((*cost, number), start, result)
     return best[1], best[2]
 
 
@@ -145,12 +145,17 @@ def _bound(a: Sharding, b: Sharding, mesh: dict[str, int], item_bytes: int) -> f
     return must_send(State(a.axes, a.partial), State(b.axes, b.partial), _bytes(b, mesh, item_bytes), mesh)
 
 
-def _cost(s: Sharding, start: Sharding, result: Sharding, want: Sharding | None, items: MeshItems, item_bytes: int):
-    """(bytes, local bytes of the result, moves) of going there and on to what is wanted."""
-    first = shortest(State(s.axes, s.partial), State(start.axes, start.partial), s.shape, items, item_bytes)
-    cost, count = first.cost, len(first.moves)
-    if want is not None:
-        made, wanted = State(result.axes, result.partial), State(want.axes, want.partial)
-        then = shortest(made, wanted, want.shape, items, item_bytes)
-        cost, count = cost + then.cost, count + len(then.moves)
+def _cost(
+    s: Sharding, start: Sharding, result: Sharding, want: Sharding | None, items: MeshItems, item_bytes: int,
+    limit: float,
+) -> tuple[float, int, int] | None:  # fmt: skip
+    """(bytes, local bytes of the result, moves) of going there and on to what is wanted; None beyond the limit."""
+    cost, count = 0.0, 0
+    for a, b in ((s, start), (result, want)):
+        if b is not None:
+            states = State(a.axes, a.partial), State(b.axes, b.partial)
+            path = within((limit - cost) * (1 + 1e-9), *states, a.shape, items, item_bytes)
+            if path is None:
+                return None
+            cost, count = cost + path.cost, count + len(path.moves)
     return cost, _bytes(result, dict(items), item_bytes), count
