@@ -59,7 +59,8 @@ def row_range(answer: Callable[..., tuple[int, int]], rng: Random) -> Iterator[C
             sizes, position = tuple(mesh[a] for a in axes.split()), tuple(at[a] for a in axes.split())
             (rows,) = sharding.slices(mesh, device)
             what = f"row_range({n_rows}, {sizes}, {position})"
-            yield equal(what, (rows.start, rows.stop), answer(n_rows, sizes, position), "rows", draw.name(mesh, device))
+            where = f"{draw.name(mesh, device)} of mesh {mesh}, batch on ({axes})"
+            yield equal(what, (rows.start, rows.stop), answer(n_rows, sizes, position), "rows", where)
 
 
 @exercise(
