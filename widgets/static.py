@@ -27,6 +27,11 @@ SWITCH = (
     f"{_CHILD}:has(.mw-still):has(+ {_CHILD} {_LIVE}){{display:none}}"
     f"{_CHILD}:has(.mw-still) + {_CHILD}:has(.jupyter-widgets, .jp-RenderedText):not(:has({_LIVE})){{display:none}}"
 )
+_FORM = ".jupyter-widgets:not(.jupyter-widgets-disconnected) button"
+FORM_SWITCH = (
+    f"{_CHILD}:has(+ {_CHILD} {_FORM}) .mw-again{{display:none}}"
+    f"{_CHILD}:has(.mw-again) + {_CHILD}:has(.jupyter-widgets, .jp-RenderedText):not(:has({_FORM})){{display:none}}"
+)
 STYLE = (pathlib.Path(__file__).parent / "views" / "frame.css").read_text(encoding="utf-8")
 GO_LIVE = "Run this cell to go live."
 
@@ -60,6 +65,11 @@ def still_html(question: str, picture: str, sentence: str, table: Table, code: s
         f'<pre class="mw-code">{html.escape(code)}</pre><div class="mw-table">{table_html(table)}</div></details>'
         f"<div><em>{GO_LIVE}</em></div></div>"
     )
+
+
+def above_form(page: str, purpose: str) -> str:
+    """A page with a form in the next output: without a kernel the form is gone, and one line says how to get it."""
+    return f'{page}<div class="mw-again"><style>{FORM_SWITCH}</style><em>Run this cell {purpose}.</em></div>'
 
 
 class StillPage:

@@ -6,6 +6,8 @@ import importlib.util
 import json
 import pathlib
 
+from playwright.sync_api import expect
+
 from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
 from lab_server import SETTINGS
 
@@ -37,6 +39,25 @@ def test_running_a_widget_cell_a_hundred_times_does_not_grow_the_file(lab, page,
     assert error_outputs(page) == []
     assert "widgets" not in book["metadata"]
     assert path.stat().st_size < min(1.05 * once, 1_000_000)
+
+
+def test_a_prediction_opened_without_its_kernel_says_how_to_answer(lab, page, notebook):
+    name = notebook("from widgets import predict", "predict('99 rows', 'How many rows?')")
+    open_notebook(page, lab, name)
+    wait_ready(page)
+    run_all(page)
+    wait_done(page)
+    again = page.get_by_text("Run this cell to answer.")
+    button = page.get_by_role("button", name="Record my prediction")
+    expect(button).to_be_visible()
+    expect(again).to_be_hidden()
+    save(page)
+    page.evaluate("async () => { await jupyterapp.shell.currentWidget.sessionContext.shutdown(); }")
+    open_notebook(page, lab, name)
+    expect(again).to_be_visible(timeout=30_000)
+    wait_ready(page)
+    expect(page.get_by_text("Error displaying widget")).to_be_hidden()
+    expect(button).to_have_count(0)
 
 
 def test_make_lab_turns_off_what_this_harness_turns_off():

@@ -32,6 +32,16 @@ def test_a_stub_is_not_yet_and_costs_no_try(check, stub):
     assert check.progress.entry("checks", "99 half") == {"passed": False, "tries": 0}
 
 
+def test_a_forgotten_return_is_told_apart_from_dots(check):
+    assert "end with a return" in check("99 half", lambda n: None).message
+    assert "return" not in check("99 half", lambda n: ...).message
+
+
+def test_one_is_singular(check):
+    report = check("99 half", lambda n: 1, seed="Ada")
+    assert "yours gives 1 row." in report.message and "1 case tried" in report._repr_html_()
+
+
 def test_a_wrong_answer_names_expected_unit_and_place(check):
     report = check("99 half", lambda n: n // 2 + 1)
     assert report.state == "try again"

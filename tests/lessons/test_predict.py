@@ -34,7 +34,7 @@ def test_a_choice_must_be_one_of_the_choices(predict):
     assert guess.answer == "4–5"
 
 
-@pytest.mark.parametrize("entry", ["many", "nan", "inf", "4 rows"])
+@pytest.mark.parametrize("entry", ["many", "nan", "inf", "4 rows", "3,5", "1,0245", ",5"])
 def test_a_wrong_entry_answers_in_the_status_line_and_records_nothing(predict, entry):
     guess = predict("01 rows", "How many rows?", unit="rows")
     assert "number" in press(guess, entry)

@@ -21,6 +21,9 @@ from typing import Any
 import ipywidgets
 from IPython.display import display
 
+from widgets.numbers import count
+from widgets.static import above_form
+
 from .exercises import AnswerFailed, Case, Exercise, NotYet, asked, find
 from .progress import Progress
 
@@ -70,7 +73,7 @@ class Report:
         border = f"border-left:4px solid var({_COLOURS[self.state]});padding-left:0.8em"
         name = escape(self.exercise.name)
         head = f"<p><b>{self.state.capitalize()}</b> – {escape(self.message)}</p>"
-        summary = f"<summary>{len(self.cases)} cases tried</summary>"
+        summary = f"<summary>{count(len(self.cases), 'case')} tried</summary>"
         tried = f"<details{'' if self.passed else ' open'}>{summary}<ul>{items}</ul></details>" if items else ""
         return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}{tried}{note}</div>'
 
@@ -83,19 +86,23 @@ class Report:
     def _help_button(self, step: int, text: ipywidgets.HTML) -> ipywidgets.Button:
         button = ipywidgets.Button(description=STEPS[step - 1], tooltip=f"{STEPS[step - 1]} for {self.exercise.name}")
 
-        def press(_button: ipywidgets.Button) -> None:
-            try:
-                shown = self.help_step(step)
-            except Exception as problem:  # a callback has no other place to say it
-                shown = f"Help failed: {type(problem).__name__}: {problem}"
+        def say(shown: str) -> None:
             text.value = f'<pre data-help="{step}" style="white-space:pre-wrap">{escape(shown)}</pre>'
+
+        def press(_button: ipywidgets.Button) -> None:
+            say(f"{STEPS[step - 1]}: …")  # the first solution takes seconds: it loads what reads the sources
+            try:
+                say(self.help_step(step))
+            except Exception as problem:  # a callback has no other place to say it
+                say(f"Help failed: {type(problem).__name__}: {problem}")
 
         button.on_click(press)
         return button
 
     def _ipython_display_(self) -> None:
         """The report as plain HTML with its text form; it stays readable without a kernel. The buttons below."""
-        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
+        page = self._repr_html_() if self.passed else above_form(self._repr_html_(), "again for help")
+        display({"text/html": page, "text/plain": repr(self)}, raw=True)
         if not self.passed:
             display(self.widget())
 
@@ -134,13 +141,13 @@ def judge(exercise: Exercise, answer: Any, seed: str | int) -> tuple[str, str, t
             tried.append(case)
             if not case.good:
                 return "try again", str(case), tuple(tried)
-    except NotYet:
-        return "not yet", f"{exercise.task} Replace the dots, then run the cell again.", tuple(tried)
+    except NotYet as missing:
+        return "not yet", f"{exercise.task} {missing}, then run the cell again.", tuple(tried)
     except AnswerFailed as failed:
         return "try again", f"Your function stopped with {_where(failed.__cause__)}.", tuple(tried)
     except Exception as problem:
         return "try again", f"The check could not use this answer ({type(problem).__name__}: {problem}).", tuple(tried)
-    return "passed", f"{len(tried)} cases agree.", tuple(tried)
+    return "passed", f"{count(len(tried), 'case')} agree{'s' if len(tried) == 1 else ''}.", tuple(tried)
 
 
 def _cases(exercise: Exercise, answer: Any, seed: str | int) -> Iterator[Case]:

@@ -26,7 +26,7 @@ Check = Callable[[Any, Random], Iterator["Case"]]
 
 
 class NotYet(Exception):
-    """The answer is still the stub: nothing to judge."""
+    """The answer is still the stub: nothing to judge. The message says what to do."""
 
 
 class AnswerFailed(Exception):
@@ -108,7 +108,7 @@ def holds(what: str, good: bool, expected: str, given: str) -> Case:
 def asked(answer: Any) -> Any:
     """The answer, ready to be tried: a stub raises `NotYet` at once or when it is called and returns nothing."""
     if answer is None or answer is ...:
-        raise NotYet
+        raise NotYet("Replace the dots")
     return _guarded(answer) if inspect.isfunction(answer) else answer
 
 
@@ -119,8 +119,10 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             result = function(*args, **kwargs)
         except Exception as problem:
             raise AnswerFailed from problem
-        if result is None or result is ...:
-            raise NotYet
+        if result is ...:
+            raise NotYet("Replace the dots")
+        if result is None:  # the stub, or a `return` that was forgotten
+            raise NotYet("The function returns nothing yet: replace the dots and end with a return")
         return result
 
     return call
@@ -147,4 +149,4 @@ def _plain(value: Any) -> Any:
 def _with_unit(value: Any, unit: str) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     text = f"{value:,}" if number else repr(value) if isinstance(value, str) else str(value)
-    return f"{text} {unit}".strip()
+    return f"{text} {unit.removesuffix('s') if number and value == 1 else unit}".strip()

@@ -10,6 +10,7 @@ Read next: `checking.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -17,9 +18,12 @@ from typing import Any
 import ipywidgets
 from IPython.display import HTML, DisplayHandle, display
 
+from widgets.static import above_form
+
 from .progress import Progress
 
 Answer = str | int | float
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 ORIGINS = ("modelled", "counted", "compiled", "measured", "published")
 
 
@@ -101,7 +105,7 @@ class Prediction:
 
     def _ipython_display_(self) -> None:
         """The question as plain HTML, which a notebook without a kernel still shows; the form below it."""
-        display(HTML(f"<p><b>Predict.</b> {escape(self.question)}</p>"))
+        display(HTML(above_form(f"<p><b>Predict.</b> {escape(self.question)}</p>", "to answer")))
         display(self.widget())
 
     def __repr__(self) -> str:
@@ -211,9 +215,11 @@ def _read_answer(given: Answer, choices: tuple[str, ...]) -> Answer:
 def _plain_number(given: Any) -> int | float:
     if isinstance(given, bool):
         raise ValueError("A number is wanted, not true or false.")
-    text = str(given).replace(",", "").replace("_", "").strip()
+    text = str(given).strip()
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        raise ValueError(f"{given!r} is not a number; a comma parts thousands, as in 1,024; decimals take a point.")
     try:
-        number = float(text)
+        number = float(text.replace(",", "").replace("_", ""))
     except ValueError:
         raise ValueError(f"{given!r} is not a number; write digits only, the unit is known.") from None
     if number != number or abs(number) == float("inf"):
