@@ -17,7 +17,8 @@ from core.sweep.programs import Case
 from hypothesis import HealthCheck, given, seed, settings
 
 EACH = 50  # programs of one part
-PARTS = [pytest.param(part, marks=[pytest.mark.long] if part >= 6 else []) for part in range(40)]
+SHORT = 6  # parts of the ordinary run
+PARTS = [pytest.param(part, marks=[pytest.mark.long] if part >= SHORT else []) for part in range(40)]
 KINDS = {
     "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
     "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "constant", "index", "repeat",
@@ -51,18 +52,19 @@ def test_all_ways_to_run_agree_and_bytes_are_as_planned(part):
     each_program(part, act)
 
 
-def test_every_kind_of_step_is_drawn_and_most_programs_communicate():
-    """Over the programs that the ordinary run checks: 60 % communicate, each kind of step stands in 2 %."""
+def test_every_kind_of_step_is_drawn_and_most_programs_communicate(request):
+    """Over the programs that this run checks: 60 % communicate, each kind of step stands in 2 %."""
     found: Counter = Counter()
 
     def act(case: Case) -> None:
         program = case.build()
         found.update([*kinds(program), "programs", *(["communicates"] if program.collectives() else [])])
 
-    for part in range(6):
+    parts = len(PARTS) if request.config.getoption("--long") else SHORT
+    for part in range(parts):
         each_program(part, act)
     share = {kind: found[kind] / found["programs"] for kind in found}
-    assert found["programs"] >= 6 * EACH
+    assert found["programs"] >= parts * EACH
     assert share["communicates"] >= 0.6, share
     assert {kind for kind in found if share[kind] >= 0.02} >= KINDS, share
     assert KINDS >= set(found) - {"programs", "communicates"}, "a kind of step that no test asks for"

@@ -16,7 +16,7 @@ from core.sweep.reference import Ref, names_in
 from hypothesis import strategies as st
 
 MESHES = (
-    "x:2", "x:4", "x:2 y:2", "x:4 y:2", "x:2 y:4", "x:2 y:3", "rows:2 cols:4", "x:2 y:1 z:2", "x:1 y:4", "x:8", "x:1",
+    "x:2", "x:4", "x:2 y:2", "x:4 y:2", "x:2 y:4", "x:2 y:3", "rows:2 cols:4", "x:2 y:1 z:2", "x:1 y:4", "x:8",
     "x:2 y:2 z:2", "x:2 y:2 z:2", "y:2 x:2 z:2", "x:4 y:2 z:2", "w:2 x:2 y:2 z:2",
 )  # fmt: skip
 SIZES = (8, 4, 2, 4, 8, 6, 12, 1, 16, 3)

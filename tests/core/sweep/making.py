@@ -56,7 +56,7 @@ def einsum(d: Draft) -> bool:
     if math.prod(sizes.values()) > WORK:
         return False
     kept = d.some(sizes)
-    more = {"at": _pins(d, operands, sizes)} if d.chance(6) else {"search": True} if d.chance(8) else {}
+    more = {"at": _pins(d, operands, sizes)} if d.chance(4) else {"search": True} if d.chance(8) else {}
     if d.chance(10):
         new = d.fresh(2)
         out = " ".join([*kept, f"{new}:2"]) if d.layout_fits({n: sizes[n] for n in kept} | {new: 2}) else None

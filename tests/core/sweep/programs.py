@@ -101,7 +101,7 @@ class Line:
 
 
 def _entry(t: Ref, turn: int) -> Ref:
-    return replace(t, names=t.names[1:], value=t.value[turn], error=t.error[turn])
+    return replace(t, names=t.names[1:], value=t.value[turn], error=t.error[turn], mass=t.mass[turn])
 
 
 def _looked_up(operand: Operand, env: dict[str, Ref]) -> Any:

@@ -25,12 +25,21 @@ WHOLE = {"f32": 2**24, "bf16": 2**8, "i32": 2**31 - 1, "bool": 1}  # whole numbe
 
 @dataclass(frozen=True)
 class Ref:
-    """A named array of right values, and how far from them a result may lie."""
+    """A named array of right values, and how far from them a result may lie.
+
+    `mass` bounds the absolute values of its addends where a run may still hold it as a partial sum: a linear function
+    of it rounds each addend, so 1 - 1 may come out as 1e-9 after a division by 3.
+    """
 
     names: tuple[str, ...]
     value: np.ndarray
     error: np.ndarray
     dtype: str
+    mass: np.ndarray = None
+
+    def __post_init__(self) -> None:
+        if self.mass is None:
+            object.__setattr__(self, "mass", np.abs(self.value.astype(float)))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -55,16 +64,18 @@ def names_in(text: str) -> tuple[tuple[str, int | None], ...]:
     return tuple(found)
 
 
-def rounded(names: tuple, value: np.ndarray, error: np.ndarray, scale: np.ndarray, dtype: str, n: int = 1) -> Ref:
+def rounded(
+    names: tuple, value: np.ndarray, error: np.ndarray, scale: np.ndarray, dtype: str, n: int = 1, linear: bool = False
+) -> Ref:
     """A result whose rounding adds to its error, unless it is made of whole numbers that the dtype holds."""
     value, error = np.asarray(value), np.broadcast_to(np.asarray(error, float), np.shape(value))
     whole = not error.any() and np.array_equal(value, np.rint(value)) and np.max(scale) <= WHOLE[dtype]
-    return Ref(names, value, error if whole else error + n * ROUNDOFF[dtype] * scale, dtype)
+    return Ref(names, value, error if whole else error + n * ROUNDOFF[dtype] * scale, dtype, scale if linear else None)
 
 
 def alike(t: Ref, names: tuple, change: Callable[[np.ndarray], np.ndarray]) -> Ref:
     """Elements moved about, not computed with: values and errors go the same way."""
-    return Ref(tuple(names), change(t.value), change(t.error), t.dtype)
+    return Ref(tuple(names), change(t.value), change(t.error), t.dtype, change(t.mass))
 
 
 def ordered(t: Ref, names: tuple | str | None) -> Ref:
@@ -75,11 +86,11 @@ def ordered(t: Ref, names: tuple | str | None) -> Ref:
     return alike(t, names, lambda v: np.transpose(v, [t.names.index(name) for name in names]))
 
 
-def spread(t: Ref, sizes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Value and error over all of `sizes`: missing dimensions are copied."""
+def spread(t: Ref, sizes: dict[str, int]) -> Ref:
+    """The same over all of `sizes`: missing dimensions are copied."""
     here = ordered(t, tuple(name for name in sizes if name in t.names))
-    open_shape = [sizes[name] if name in t.names else 1 for name in sizes]
-    return tuple(np.broadcast_to(v.reshape(open_shape), tuple(sizes.values())) for v in (here.value, here.error))
+    open_shape, shape = [sizes[name] if name in t.names else 1 for name in sizes], tuple(sizes.values())
+    return alike(here, tuple(sizes), lambda v: np.broadcast_to(v.reshape(open_shape), shape))
 
 
 # ---- sums of products ---------------------------------------------------------------------------------------------
@@ -92,18 +103,17 @@ def einsum(*operands: Ref, out: str, **_: object) -> Ref:
     text = ",".join("".join(letters[n] for n in t.names) for t in operands) + "->" + "".join(letters[n] for n in kept)
     values = [t.value.astype(float) for t in operands]
     value = np.einsum(text, *values)
-    scale = np.einsum(text, *[np.abs(v) for v in values])
-    reach = np.einsum(text, *[np.abs(v) + t.error for v, t in zip(values, operands, strict=True)])
+    scale = np.einsum(text, *[t.mass for t in operands])
+    reach = np.einsum(text, *[t.mass + t.error for t in operands])
     gone = math.prod(size for name, size in sizes.items() if name not in kept)
     error = reach - scale if any(not t.exact for t in operands) else np.zeros_like(scale)
-    result = rounded(tuple(kept), value, error, scale, operands[0].dtype, max(gone, 1) + len(operands) - 2)
+    result = rounded(tuple(kept), value, error, scale, operands[0].dtype, max(gone, 1) + len(operands) - 2, True)
     return broadcast(result, out)
 
 
 def broadcast(t: Ref, out: str) -> Ref:
     sizes = {name: t.sizes.get(name, size) for name, size in names_in(out)}
-    value, error = spread(t, sizes)
-    return Ref(tuple(sizes), value, error, t.dtype)
+    return spread(t, sizes)
 
 
 def kept_names(t: Ref, dims: str | None, out: str | None) -> tuple[str, ...]:
@@ -118,13 +128,13 @@ def total(t: Ref, dims: str | None = None, out: str | None = None) -> Ref:
 def mean(t: Ref, dims: str | None = None, out: str | None = None) -> Ref:
     summed = total(t, dims, out)
     n = t.value.size / summed.value.size
-    return rounded(summed.names, summed.value / n, summed.error / n, np.abs(summed.value) / n, t.dtype, 2)
+    return rounded(summed.names, summed.value / n, summed.error / n, summed.mass / n, t.dtype, 2, True)
 
 
 def running(t: Ref, dim: str, out: str | None = None) -> Ref:
     axis = t.names.index(dim)
-    value, error, scale = (np.cumsum(v, axis) for v in (t.value, t.error, np.abs(t.value)))
-    return rounded(t.names, value, error, scale, t.dtype, t.sizes[dim])
+    value, error, scale = (np.cumsum(v, axis) for v in (t.value, t.error, t.mass))
+    return rounded(t.names, value, error, scale, t.dtype, t.sizes[dim], True)
 
 
 # ---- largest, softmax ---------------------------------------------------------------------------------------------
@@ -186,14 +196,14 @@ def one_hot(ids: Ref, dim: str, dtype: str | None = None, out: str | None = None
 def gather(table: Ref, ids: Ref, dim: str, out: str | None = None) -> Ref:
     rest = [name for name in table.names if name != dim and name not in ids.names]
     shape = (*ids.value.shape, *[table.sizes[name] for name in rest])
-    value, error = np.zeros(shape, table.value.dtype), np.zeros(shape)
+    value, error, mass = np.zeros(shape, table.value.dtype), np.zeros(shape), np.zeros(shape)
     for place in np.ndindex(ids.value.shape):
         row = int(ids.value[place])
         if 0 <= row < table.sizes[dim]:
             at = dict(zip(ids.names, place, strict=True)) | {dim: row}
             where = tuple(at[name] if name in at else slice(None) for name in table.names)
-            value[place], error[place] = table.value[where], table.error[where]
-    return Ref((*ids.names, *rest), value, error, table.dtype)
+            value[place], error[place], mass[place] = table.value[where], table.error[where], table.mass[where]
+    return Ref((*ids.names, *rest), value, error, table.dtype, mass)
 
 
 def index(dim: str, like: Ref) -> Ref:

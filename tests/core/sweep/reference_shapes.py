@@ -58,8 +58,8 @@ def smooth(name: str) -> Callable[..., Ref]:
     return call
 
 
-def together(operands: tuple, out: str | None) -> tuple[tuple[str, ...], list[np.ndarray], list[np.ndarray], str]:
-    """Names, values and errors of operands made equally large, and the dtype of those that are not bool."""
+def together(operands: tuple, out: str | None) -> tuple[list[Ref], str]:
+    """The operands made equally large, numbers too, and the dtype of those that are not bool."""
     tensors = [t for t in operands if isinstance(t, Ref)]
     sizes = {name: size for t in tensors for name, size in t.sizes.items()}
     largest = next((t.names for t in tensors if len(t.names) == len(sizes)), tuple(sizes))
@@ -68,13 +68,12 @@ def together(operands: tuple, out: str | None) -> tuple[tuple[str, ...], list[np
         largest = tuple(name for name, _ in names_in(out))
     sizes = {name: sizes[name] for name in largest}
     dtype = next((t.dtype for t in tensors if t.dtype != "bool"), "bool")
-    pairs = [spread(t if isinstance(t, Ref) else whole((), np.asarray(t), dtype), sizes) for t in operands]
-    return largest, [value for value, _ in pairs], [error for _, error in pairs], dtype
+    return [spread(t if isinstance(t, Ref) else whole((), np.asarray(t), dtype), sizes) for t in operands], dtype
 
 
 def add(a: Ref, b: Ref | float, out: str | None = None, sign: int = 1) -> Ref:
-    names, (x, y), (ex, ey), dtype = together((a, b), out)
-    return rounded(names, x + sign * y, ex + ey, np.abs(x) + np.abs(y), dtype)
+    (x, y), dtype = together((a, b), out)
+    return rounded(x.names, x.value + sign * y.value, x.error + y.error, x.mass + y.mass, dtype, 1, True)
 
 
 def subtract(a: Ref, b: Ref | float, out: str | None = None) -> Ref:
@@ -82,39 +81,44 @@ def subtract(a: Ref, b: Ref | float, out: str | None = None) -> Ref:
 
 
 def multiply(a: Ref, b: Ref | float, out: str | None = None) -> Ref:
-    names, (x, y), (ex, ey), dtype = together((a, b), out)
-    return rounded(names, x * y, np.abs(x) * ey + np.abs(y) * ex + ex * ey, np.abs(x * y), dtype)
+    (x, y), dtype = together((a, b), out)
+    error = x.mass * y.error + y.mass * x.error + x.error * y.error
+    return rounded(x.names, x.value * y.value, error, x.mass * y.mass, dtype, 1, True)
 
 
 def divide(a: Ref, b: Ref | float, out: str | None = None) -> Ref:
-    names, (x, y), (ex, ey), dtype = together((a, b), out)
-    return rounded(names, x / y, (ex + np.abs(x / y) * ey) / (np.abs(y) - ey), np.abs(x / y), dtype)
+    (x, y), dtype = together((a, b), out)
+    scale = x.mass / np.abs(y.value)
+    error = (x.error + scale * y.error) / (np.abs(y.value) - y.error)
+    return rounded(x.names, x.value / y.value, error, scale, dtype, 1, True)
 
 
 def power(a: Ref, b: float, out: str | None = None) -> Ref:
-    names, (x, y), (ex, _), dtype = together((a, b), out)
-    return rounded(names, x**y, y * (np.abs(x) + ex) ** (y - 1) * ex, 4 * np.abs(x**y), dtype)
+    (x, y), dtype = together((a, b), out)
+    value = x.value**y.value
+    slope = y.value * (np.abs(x.value) + x.error) ** (y.value - 1)
+    return rounded(x.names, value, slope * x.error, 4 * np.abs(value), dtype)
 
 
 def chosen(fn: Callable) -> Callable[..., Ref]:
     def call(a: Ref, b: Ref | float, out: str | None = None) -> Ref:
-        names, values, errors, dtype = together((a, b), out)
-        return Ref(names, fn(*values), np.maximum(*errors), dtype)
+        (x, y), dtype = together((a, b), out)
+        return Ref(x.names, fn(x.value, y.value), np.maximum(x.error, y.error), dtype)
 
     return call
 
 
 def compared(fn: Callable) -> Callable[..., Ref]:
     def call(*operands: Ref | float, out: str | None = None) -> Ref:
-        names, values, _, _ = together(operands, out)
-        return whole(names, fn(*values), "bool")
+        parts, _ = together(operands, out)
+        return whole(parts[0].names, fn(*[t.value for t in parts]), "bool")
 
     return call
 
 
 def where(condition: Ref, a: Ref | float, b: Ref | float, out: str | None = None) -> Ref:
-    names, (yes, x, y), (_, ex, ey), dtype = together((condition, a, b), out)
-    return Ref(names, np.where(yes, x, y), np.where(yes, ex, ey), dtype)
+    (yes, x, y), dtype = together((condition, a, b), out)
+    return Ref(yes.names, np.where(yes.value, x.value, y.value), np.where(yes.value, x.error, y.error), dtype)
 
 
 def cast(t: Ref, dtype: str, out: str | None = None) -> Ref:
@@ -162,14 +166,14 @@ def cut(t: Ref, dim: str, start: int, stop: int, out: str | None = None) -> Ref:
 def pad(t: Ref, dim: str, size: int, value: float = 0.0, out: str | None = None) -> Ref:
     widths = [(0, size - n if name == dim else 0) for name, n in t.sizes.items()]
     longer = np.pad(t.value, widths, constant_values=value)
-    return Ref(t.names, longer, np.pad(t.error, widths), t.dtype)
+    return Ref(t.names, longer, np.pad(t.error, widths), t.dtype, np.pad(t.mass, widths, constant_values=abs(value)))
 
 
 def concat(tensors: tuple[Ref, ...], dim: str, out: str | None = None) -> Ref:
     names, axis = tensors[0].names, tensors[0].names.index(dim)
     parts = [ordered(t, names) for t in tensors]
-    value, error = (np.concatenate([getattr(t, part) for t in parts], axis) for part in ("value", "error"))
-    return Ref(names, value, error, tensors[0].dtype)
+    value, error, mass = (np.concatenate([getattr(t, p) for t in parts], axis) for p in ("value", "error", "mass"))
+    return Ref(names, value, error, tensors[0].dtype, mass)
 
 
 def same(t: Ref, where: str | None = None) -> Ref:
