@@ -131,8 +131,8 @@ predict.show("01 order", f"{held['yx'].start}–{held['yx'].stop - 1}")
 # %% [markdown]
 # **Why:** think of the digits of a number. The outermost axis is the first digit and counts slowest. On `xy` the device
 # is block 1·2 + 0 = 2; on `yx` it is block 0·4 + 1 = 1. Both cut the batch into eight blocks of two rows, but they deal
-# them out differently, so the two shardings are **not** equal. Lesson 02 shows when that matters: only the innermost
-# axes gather to one unbroken block.
+# them out differently, so the two shardings are **not** equal. That matters when devices along one axis put their
+# blocks together: along `y` they hold neighbouring blocks on `xy`, where `y` is innermost, but not on `yx`.
 #
 # ## 5 · A tensor of a real model
 #
@@ -146,7 +146,7 @@ step = mtf.Sharding("B:512 L:1 E:18432", "E:xyz")
 cube = mtf.Mesh("x:4 y:4 z:4")
 print(f"in the paper's form {step}; in the form that reads back {step.text()!r}")
 print("shape on each of the", cube.size, "devices:", step.local_shape(cube))
-print("bytes on each in bf16 (modelled):", step.bytes_per_device(cube, "bf16"))
+print(f"bytes on each in bf16 (modelled): {step.bytes_per_device(cube, 'bf16'):,}")
 corner = {"x": 1, "y": 2, "z": 3}
 columns = step.slices(cube, corner)[2]
 print(f"device {corner} is block {cube.block(corner, 'xyz')} and holds columns {columns.start}–{columns.stop - 1}")
@@ -200,7 +200,7 @@ treescope.render_array_sharding(placed)
 # **Try, and watch the slices:**
 #
 # * drag `cols` from 2 to 4: what happens to the columns a device holds, and to the bytes?
-# * set `rows` to 1: an axis of size 1 is legal and changes nothing;
+# * set `rows` to 1: an axis of size 1 is legal and cuts nothing;
 # * put both dimensions on `rows`: read the sentence below the picture;
 # * click a device to see its ranges.
 

@@ -123,7 +123,8 @@ sent = {}
 for out in ("batch hidden", "batch hidden:rows", "batch hidden partialsum:rows"):
     plan = mtf.plan(product_to(out), line, "io:rows", sizes="batch:16 io:32 hidden:128", strict=True)
     sent[out] = plan.link_bytes().total
-    print(f"{out:28} {[s.label() for s in plan.collectives()]!s:41} {sent[out]:7,} bytes sent by a device (modelled)")
+    labels = ", ".join(step.label() for step in plan.collectives()) or "nothing"
+    print(f"{out:28} {labels:36} sends {sent[out]:6,} bytes a device (modelled)")
 predict.show("02 scatter", sent["batch hidden:rows"])
 
 # %% [markdown]
@@ -210,7 +211,7 @@ print(f"{repaired!r} sends {repaired.link_bytes().total:,} bytes a device (model
 # %%
 for search in (False, True):
     p = mtf.plan(two_layers, mesh, layout, sizes=SIZES, place={"x": "batch io:rows"}, search=search, strict=True)
-    print("free search" if search else "default", "sends", p.link_bytes().total, "bytes a device (modelled):")
+    print("free search" if search else "default", f"sends {p.link_bytes().total:,} bytes a device (modelled):")
     for step in p.collectives():
         print("   ", step.label())
 
@@ -226,7 +227,7 @@ for search in (False, True):
 #
 # * the layout `hidden:(rows cols)`: the all-reduce now covers the whole of y and all eight devices;
 # * write `x: batch io:rows` into *inputs at*, as in section 6, and switch *steps* to free search and back;
-# * look at y on devices 0 and 1 before the last step and after it.
+# * go to the last step and compare devices 0 and 1: `h3` before it, `out` after it. (`out` is y.)
 
 # %%
 program(two_layers, mesh="rows:4 cols:2", layout="batch:rows hidden:cols", sizes=SIZES)
