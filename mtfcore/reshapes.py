@@ -191,7 +191,8 @@ def repeat(block: Callable | Function, n: int, stacked: Stacked = (), *carry: Te
     record_outputs(body, result)
     tensors = _read_by(body, parts, tensors)
     captured = [Tensor(outer, number) for number in body.captured]
-    return apply("repeat", [x, *tensors, *captured], x.dims, x.dtype, None, body=body, n=as_size(n), n_stacked=len(tensors))
+    inputs, n = [x, *tensors, *captured], as_size(n)
+    return apply("repeat", inputs, x.dims, x.dtype, None, body=body, n=n, n_stacked=len(tensors))
 
 
 def _read_by(body: Graph, parts: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
@@ -251,8 +252,17 @@ def _check_result(result: Any, x: Tensor, body: Graph) -> None:
         raise LayoutError(
             f"repeat: {body.name} was given {x!r} ({x.dtype}) and returns {result!r}"
             f"{f' ({result.dtype})' if isinstance(result, Tensor) else ''}; each turn must return what the next one "
-            "takes"
+            f"takes{_mend(result, x)}"
         )
+
+
+def _mend(result: Any, x: Tensor) -> str:
+    """What would make a turn's result like what it was given, where one operation does."""
+    if not isinstance(result, Tensor) or set(result.dims) != set(x.dims):
+        return ""
+    if result.dims != x.dims:
+        return f"; use mtf.transpose(t, '{' '.join(x.names)}')"
+    return f"; use mtf.cast(t, '{x.dtype}')"
 
 
 __all__ = [

@@ -40,7 +40,7 @@ class Question:
 
     operands: tuple[Sharding, ...]
     out: tuple[Dim, ...]
-    linear: str  # how partial sums may pass: "product" in one operand, "sum" in all, "none"
+    linear: str  # how partial sums may pass: "product" in one operand, "first" in the first, "sum" in all, "none"
     want: Sharding | None = None
     whole: frozenset[str] = frozenset()  # dimensions that no axis may cut during the operation
     combines: bool = False  # contracted dimensions are combined at once (max, min), never left partial
@@ -101,13 +101,14 @@ class _Search:
         partial_in = [number for number, s in enumerate(q.operands) if axis in s.partial]
         wanted = [dim for dim, on in q.want.on.items() if axis in on] if q.want else []
         cuts = [dim for dim in self.splittable if q.sizes[dim] % size == 0]
-        sums: list[Role] = [(PARTIAL_SUM, number) for number in partial_in] if q.linear == "product" else []
+        may_wait = {"product": partial_in, "first": [0] if 0 in partial_in else []}.get(q.linear, [])
+        sums: list[Role] = [(PARTIAL_SUM, number) for number in may_wait]
         if q.linear == "sum" and partial_in:
             sums = [(PARTIAL_SUM, -1)]
         if not free:
             if not partial_in and len(held) == 1 and held[0] in cuts:
                 return [(ON, held[0])]
-            if not held and len(sums) == 1:
+            if not held and len(sums) == 1 and (q.linear == "sum" or len(partial_in) == 1):
                 return sums
             if not held and not partial_in:
                 return [(ON, wanted[0])] if wanted and wanted[0] in cuts else [IDLE]

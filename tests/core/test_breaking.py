@@ -48,6 +48,20 @@ def test_a_tensor_moved_inside_a_loop_keeps_its_name_outside(mesh):
     assert np.array_equal(names["f"](*names["place"](*given)), 1 - given[0])
 
 
+def test_a_partial_sum_may_be_divided_before_it_is_summed():
+    @mtf.function
+    def f(a: "A:8 B:4", b: "A:8"):
+        return mtf.divide(a, 4.0), mtf.divide(a, b), mtf.divide(b, mtf.einsum(a, out="A"))
+
+    program = mtf.plan(f, "x:4", place={"a": "A B partialsum:x"})
+    quarter, ratio, inverse = (port.sharding for port in program.outputs)
+    assert quarter.partial == ratio.partial == ("x",) and not inverse.partial
+    a, b = X + 1, np.arange(1, 9, dtype=np.float32)
+    got = mtf.simulate(program)(a, b)
+    for result, right in zip(got, (a / 4, a / b[:, None], b / a.sum(axis=1)), strict=True):
+        np.testing.assert_allclose(result, right, rtol=1e-6)
+
+
 # ---- what cannot be ---------------------------------------------------------------------------------------------
 
 OPERATIONS = [
@@ -66,6 +80,8 @@ OPERATIONS = [
     (lambda x: mtf.concat(5, "A"), "f32", "needs a sequence"),
     (lambda x: mtf.repeat("block", 2, (), x), "f32", "expected a function of the carry"),
     (lambda x: mtf.repeat(lambda c: c, np.ones(3), (), x), "f32", "expected a whole number"),
+    (lambda x: mtf.repeat(lambda c: mtf.transpose(c, "B A"), 2, (), x), "f32", "use mtf.transpose(t, 'A B')"),
+    (lambda x: mtf.repeat(lambda c: mtf.cast(c, "bf16"), 2, (), x), "f32", "use mtf.cast(t, 'f32')"),
     (lambda x: mtf.sum(x, "y" * 5_000), "f32", "legal here: 'A', 'B'"),
 ]  # fmt: skip
 
