@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -16,8 +14,10 @@ SOLVED_CELL = 'placement = "batch:rows hidden:cols"\n\ncheck("01 place", placeme
 @pytest.fixture
 def lesson(lab, page: Page):
     """Lesson 01 open, run from top to bottom, without an error."""
-    shutil.copy(build.HERE / "01_named_dimensions.ipynb", lab.root)
-    open_notebook(page, lab, "01_named_dimensions.ipynb")
+    source = next(source for source in build.sources() if source.name.startswith("01"))
+    name = build.target(source, "student").name
+    (lab.root / name).write_text(build.text(source, "student"), encoding="utf-8")
+    open_notebook(page, lab, name)
     wait_ready(page)
     run_all(page)
     wait_done(page)

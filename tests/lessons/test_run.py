@@ -4,7 +4,6 @@ nothing fails and every exercise is kindly "not yet"."""
 import json
 import os
 import time
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -22,8 +21,8 @@ def run(tmp_path, monkeypatch):
     """Run a notebook in an empty folder; returns it with its outputs and its progress file."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(build.HERE.parent), os.environ.get("PYTHONPATH", "")]))
 
-    def run(path: Path):
-        notebook = nbformat.read(path, as_version=4)
+    def run(text: str):
+        notebook = nbformat.reads(text, as_version=4)
         client = NotebookClient(
             notebook, timeout=CELL_SECONDS, kernel_name="python3", store_widget_state=False,
             resources={"metadata": {"path": str(tmp_path)}},
@@ -45,7 +44,7 @@ def texts(notebook):
 
 @lessons
 def test_the_solved_lesson_runs_and_passes_every_check(run, source):
-    notebook, progress, seconds = run(build.target(source, "solved"))
+    notebook, progress, seconds = run(build.text(source, "solved"))
     assert not [out for out in outputs(notebook) if out.output_type == "error" or out.get("name") == "stderr"]
     names = {name for name, *_ in build.exercises(source)}
     assert {name for name, entry in progress["checks"].items() if entry["passed"]} == names, texts(notebook)
@@ -56,7 +55,7 @@ def test_the_solved_lesson_runs_and_passes_every_check(run, source):
 
 @lessons
 def test_the_students_lesson_runs_and_says_not_yet(run, source):
-    notebook, progress, _ = run(build.target(source, "student"))
+    notebook, progress, _ = run(build.text(source, "student"))
     assert not [out for out in outputs(notebook) if out.output_type == "error" or out.get("name") == "stderr"]
     names = [name for name, *_ in build.exercises(source)]
     assert {name for name, entry in progress["checks"].items() if not entry["passed"]} == set(names)
