@@ -50,8 +50,11 @@ class IntBox(Control):
         try:
             asked = int(value)
         except (TypeError, ValueError):
-            return self.value, f"{self.label or self.name} takes a whole number, not {value!r}; it stays {self.value}"
+            instead = "" if value is None else f", not {value!r}"  # None: the box is empty
+            return self.value, f"{self.label or self.name} takes a whole number{instead}; it stays {self.value}"
         given = min(max(asked, self.low), self.high)
+        if isinstance(value, float) and value != asked:
+            return given, self._say(value, given)
         return given, "" if given == asked else self._say(asked, given)
 
 

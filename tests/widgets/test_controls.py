@@ -14,7 +14,9 @@ from widgets.controls import Button, Choice, IntBox, TextBox, find, most
         (7, 7, ""),
         (64, 32, "rows 64 is not possible here; 32 is the nearest"),
         (0, 1, "rows 0 is not possible here; 1 is the nearest"),
-        (None, 4, "rows takes a whole number, not None; it stays 4"),
+        (3.7, 3, "rows 3.7 is not possible here; 3 is the nearest"),
+        (8.0, 8, ""),
+        (None, 4, "rows takes a whole number; it stays 4"),
         ("many", 4, "rows takes a whole number, not 'many'; it stays 4"),
     ],
 )
