@@ -136,7 +136,7 @@ def test_another_function_and_free_search(shown: Page) -> None:
     sent = {cell.get_attribute("data-choice"): float(cell.get_attribute("data-value")) for cell in totals.all()}
     assert sent["search"] < sent["default"]
     differ = shown.locator(".mw-program-view .mw-differ")
-    expect(differ).to_contain_text("Only in free search: 1 all-gather over rows of batch")
+    expect(differ).to_contain_text("Only in free search: step 1 all-gather over rows of batch")
 
 
 def test_it_fits_a_narrow_page(shown: Page) -> None:

@@ -102,7 +102,7 @@ def test_both_choices_stand_side_by_side():
     explorer = program("weight_gradient")
     default, search = (explorer.value["choices"][name] for name in ("default", "search"))
     assert search["sent"] < default["sent"]
-    assert explorer.value["differs"]["search"][0] == "1 all-gather over rows of batch"
+    assert explorer.value["differs"]["search"][0] == "step 1 all-gather over rows of batch"
     explorer.top.press({"search": "search"})
     assert explorer.state["search"] is True
     assert explorer.value["choices"] == {"default": default, "search": search}

@@ -102,8 +102,8 @@ def compared(shown: Facts, other: Facts, search: bool) -> Facts:
         "choice": here,
         "choices": {here: shown["totals"], there: other["totals"]},
         "differs": {
-            here: [f"{n + 1} {shown['steps'][n]['label']}" for n in mine],
-            there: [f"{n + 1} {other['steps'][n]['label']}" for n in theirs],
+            here: [f"step {n + 1} {shown['steps'][n]['label']}" for n in mine],
+            there: [f"step {n + 1} {other['steps'][n]['label']}" for n in theirs],
         },
         "apart": mine,
     }
