@@ -17,6 +17,7 @@ from typing import Any
 
 from mtfcore.errors import DeviceError
 from mtfcore.mesh import Mesh
+from mtfcore.notation import as_size
 
 # XLA's CPU collectives wait for each other in one process: with many launches in flight they can wait for ever.
 LAUNCH = threading.RLock()
@@ -44,9 +45,10 @@ def devices(n: int = 64) -> Devices:
 
     Raises `DeviceError` if JAX is running already with fewer.
     """
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise DeviceError(f"mtf.devices({n!r}): expected a whole number of at least 1; lessons use 64")
-    found = _start(n)
+    count = as_size(n)
+    if count is None:
+        raise DeviceError(f"mtf.devices({n!r:.200}): expected a whole number of at least 1; lessons use 64")
+    n, found = count, _start(count)
     if found < n:
         raise DeviceError(
             f"asked for {n} simulated devices, but JAX is running already with {found} (something used it before); "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -154,6 +155,11 @@ def _faults(axes: tuple[tuple[str, int], ...]) -> list[str]:
         elif looks_like_run(name):
             run = ", ".join(name)
             faults.append(f"axis {name!r} reads as the run of axes {run}; use another name, e.g. 'axis_{name}'")
+        elif not name.isascii():  # XLA ends the whole process over them
+            plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+            offer = plain if is_name(plain) else "rows"
+            what = "names of axes have only letters a to z, digits and _ (those of dimensions have any letters)"
+            faults.append(f"axis {name!r}: {what}; use another, e.g. {offer!r}")
         elif name == PARTIAL:
             faults.append(f"{PARTIAL!r} is a reserved name; use another, e.g. 'parts'")
         if size is None:

@@ -173,7 +173,11 @@ def _specs(program: Program, arguments: list[str]) -> list[str]:
     for name, port in zip(arguments, program.inputs, strict=True):
         lines.append(f"{INDENT}{_spec(port.sharding)},  # {name}: {_described(port, program.mesh)}")
     outputs = [_spec(port.sharding, stacked=True) for port in program.outputs]
-    described = [f"# {port.name}: {_described(port, program.mesh)}" for port in program.outputs]
+    ports = program.outputs
+    told = [port.name if str(port.name).isprintable() else repr(port.name) for port in ports]
+    described = [
+        f"# {name}: {_described(port, program.mesh)}" for name, port in zip(told, program.outputs, strict=True)
+    ]
     return [*lines, ")", *described, f"out_specs = {_packed(program, outputs)}"]
 
 
@@ -195,10 +199,7 @@ def _tuple(words: list[str]) -> str:
 
 def _kind(program: Program) -> str:
     """Whether the function returned one tensor, a tuple or a dictionary."""
-    ports = [port.name for port in program.outputs]
-    if ports == ["out"]:
-        return "one"
-    return "tuple" if ports == [f"out{number}" for number in range(len(ports))] else "dictionary"
+    return {"dict": "dictionary"}.get(program.graph.returns, program.graph.returns)
 
 
 def _packed(program: Program, values: list[str]) -> str:
@@ -208,7 +209,13 @@ def _packed(program: Program, values: list[str]) -> str:
     if kind == "tuple":
         return _tuple(values)
     pairs = zip(program.outputs, values, strict=True)
-    return "{" + ", ".join(f'"{port.name}": {value}' for port, value in pairs) + "}"
+    return "{" + ", ".join(f"{_key(port.name)}: {value}" for port, value in pairs) + "}"
+
+
+def _key(name: object) -> str:
+    """The key of a result in a dictionary, as Python writes it."""
+    plain = isinstance(name, str) and name.isprintable() and not set(name) & {'"', "\\"}
+    return f'"{name}"' if plain else repr(name)
 
 
 def _results(program: Program) -> str:

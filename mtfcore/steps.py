@@ -117,6 +117,9 @@ class Traffic(float):
         self.by_axis = {axis: _plain(sent) for axis, sent in by_axis.items()}
         return self
 
+    def __getnewargs__(self) -> tuple:
+        return (self.by_axis,)  # for copies and pickles
+
     @property
     def total(self) -> float:
         return _plain(Fraction(float(self)))

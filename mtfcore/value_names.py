@@ -61,6 +61,7 @@ class Names:
 
     def free(self, wanted: str, otherwise: str = "t") -> str:
         """A name nobody has: the wanted one (if Python allows it), or the same with a number behind it."""
+        wanted = str(wanted)  # the keys of returned dictionaries may be anything
         good = wanted if wanted.isidentifier() and not keyword.iskeyword(wanted) else otherwise
         number, name = 2, good
         while name in self.taken:

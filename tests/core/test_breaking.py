@@ -1,6 +1,8 @@
 """What broke under attack, and what must stay refused: each case is the smallest program that once went wrong."""
 
+import copy
 import functools
+import pickle
 
 import jax.numpy as jnp
 import numpy as np
@@ -62,6 +64,23 @@ def test_a_partial_sum_may_be_divided_before_it_is_summed():
         np.testing.assert_allclose(result, right, rtol=1e-6)
 
 
+@pytest.mark.parametrize("keys", [("out",), ("out0", "out1"), ('a"b', "c\\"), ("n\n", "é"), (1, 2)])
+def test_printed_programs_return_dictionaries_with_the_same_keys(keys):
+    program = planned(lambda x: {key: x * number for number, key in enumerate(keys)})
+    names: dict = {}
+    exec(program.source(), names)
+    got, expected = names["f"](*names["place"](X)), mtf.simulate(program)(X)
+    assert set(got) == set(expected) == set(keys)
+    assert all(np.array_equal(got[key], expected[key]) for key in keys)
+    assert str(program.table())
+
+
+def test_traffic_is_copied_with_its_axes():
+    sent = planned(lambda x: mtf.sum(x, out="")).link_bytes()
+    for copied in (pickle.loads(pickle.dumps(sent)), copy.copy(sent), copy.deepcopy(sent)):
+        assert copied == sent > 0 and copied.by_axis == sent.by_axis
+
+
 # ---- what cannot be ---------------------------------------------------------------------------------------------
 
 OPERATIONS = [
@@ -90,6 +109,12 @@ OPERATIONS = [
 def test_operations_refuse_before_anything_runs(body, dtype, words):
     said = refused(lambda: planned(body, dtype))
     assert words in said and len(said) < 1_000
+
+
+@pytest.mark.parametrize(("name", "offer"), [("größe", "groe"), ("é", "e"), ("日本", "rows")])
+def test_axes_whose_names_would_end_the_process(name, offer):
+    assert f"e.g. {offer!r}" in refused(lambda: mtf.Mesh(f"{name}:2"))
+    assert mtf.simulate(planned(lambda x: mtf.rename(x, "A", name)))(X).shape == X.shape  # dimensions may
 
 
 @pytest.mark.parametrize("value", [np.float32(1), np.bool_(True), np.array(1), 1, True])
