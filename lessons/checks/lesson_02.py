@@ -70,11 +70,11 @@ def out(answer: str, rng: Random) -> Iterator[Case]:
         sizes = f"batch:{draw.size(rng, mesh)} io:{draw.size(rng, mesh)} hidden:{draw.size(rng, mesh)}"
         whole = mtf.plan(second_layer("batch io"), mesh, mtf.Layout("batch:rows hidden:cols"), sizes=sizes)
         given = mtf.plan(second_layer(answer), mesh, mtf.Layout("batch:rows hidden:cols"), sizes=sizes)
-        about = f"{sizes} on {mesh}"
+        about, result = f"{sizes} on {mesh}", given.outputs[0].sharding
+        yield equal(f"{about}: dimensions of the result", "batch io", " ".join(dim.name for dim in result.dims))
         half, given_bytes = whole.link_bytes().total // 2, given.link_bytes().total
         yield at_most(f"{about}: bytes sent by a device", half, given_bytes, "bytes")
-        left = given.outputs[0].sharding.partial
-        yield equal(f"{about}: axes still to be summed over", (), left)
+        yield equal(f"{about}: axes still to be summed over", (), result.partial)
         yield equal(f"{about}: work of a device", whole.flops(), given.flops(), "FLOPs")
 
 
@@ -113,8 +113,10 @@ def sent(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
 )
 def layout_within(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
     for mesh, sizes, budget, plans in budgets(rng):
-        given = mtf.plan(two_layers, mesh, mtf.Layout(answer(mesh, sizes, budget)), sizes=sizes)
+        chosen = answer(mesh, sizes, budget)
         about, fewest = f"{sizes} on {mesh}", min(sent for sent in fitting(plans, budget).values())
+        yield holds(f"{about}: layout", chosen in LAYOUTS, "one of LAYOUTS", repr(chosen))
+        given = plans[chosen]
         yield at_most(f"{about}: memory", budget, given.memory(), "bytes on a device")
         yield at_most(f"{about}: traffic", fewest, given.link_bytes().total, "bytes sent by a device")
 

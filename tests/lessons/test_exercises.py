@@ -64,6 +64,7 @@ WRONG = {
         ("batch io", "bytes sent by a device: expected at most"),  # the layout's place, all-reduced
         ("batch:rows io partialsum:cols", "axes still to be summed over"),  # nothing sent, nothing summed
         ("batch:rows io:colls", "did you mean 'cols'"),
+        ("batch:rows hidden:cols", "dimensions of the result: expected 'batch io'"),
     ],
     "02 sent": [
         (lambda b, i, rows, cols, size: b // rows * i * size * (cols - 1) // cols, "bytes"),  # a reduce-scatter's
@@ -71,6 +72,7 @@ WRONG = {
     ],
     "02 layout_within": [
         (lambda mesh, sizes, budget: "", "memory: expected at most"),  # never cut
+        (lambda mesh, sizes, budget: "rows:batch", "expected one of LAYOUTS"),
         (lambda mesh, sizes, budget: "batch:(rows cols)", "expected at most"),  # always data-parallel
         (lambda mesh, sizes, budget: "hidden:(rows cols)", "expected at most"),
     ],

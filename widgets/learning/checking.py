@@ -65,11 +65,16 @@ class Report:
     def __repr__(self) -> str:
         lines = [f"{self.state.upper()} – {self.exercise.name}: {self.message}"]
         lines += [f"  {'ok' if case.good else 'differs'}  {case}" for case in self.cases]
-        return "\n".join(lines + ([self.progress.note] if self.progress.note else []))
+        return "\n".join(lines + self._notes())
+
+    def _notes(self) -> list[str]:
+        """Where the cases' numbers come from, and what the progress file has to say."""
+        priced = any(unit in str(case) for case in self.cases for unit in ("bytes", "FLOPs"))
+        return ["Bytes and FLOPs here are modelled."] * priced + [self.progress.note] * bool(self.progress.note)
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{'✓' if case.good else '✗'} {escape(str(case))}</li>" for case in self.cases)
-        note = f"<p>{escape(self.progress.note)}</p>" if self.progress.note else ""
+        note = "".join(f"<p>{escape(line)}</p>" for line in self._notes())
         border = f"border-left:4px solid var({_COLOURS[self.state]});padding-left:0.8em"
         name = escape(self.exercise.name)
         head = f"<p><b>{self.state.capitalize()}</b> – {escape(self.message)}</p>"
