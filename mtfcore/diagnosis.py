@@ -69,7 +69,8 @@ class Diagnosis:
 def _html_row(row: Row) -> str:
     mark = {"ok": "✓ ok", "warn": "! note", "fix": "✗ fix"}[row.state]
     texts = [re.sub("`(.+?)`", r"<code>\1</code>", escape(text)) for text in (mark, row.what, row.found, row.fix)]
-    cells = "".join(f'<td style="text-align:left">{text}</td>' for text in texts)
+    styles = ("text-align:left;white-space:nowrap", *["text-align:left"] * 3)
+    cells = "".join(f'<td style="{style}">{text}</td>' for style, text in zip(styles, texts, strict=True))
     return f'<tr data-state="{row.state}">{cells}</tr>'
 
 

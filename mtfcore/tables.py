@@ -31,6 +31,7 @@ class Column:
     title: str
     show: Callable[[Any], str] = str
     is_number: bool = False  # right-aligned; in HTML the exact number stands in the hover text
+    wraps: bool = False  # may break into lines in HTML, so that the numbers beside it stay in sight
     below: bool = False  # a sentence: in text on a line of its own under the row
 
 
@@ -86,7 +87,8 @@ class Table:
         return bool(self.marked and row.get(self.marked))
 
     def _repr_html_(self) -> str:
-        heads = "".join(f'<th scope="col" style="{_align(c)}">{escape(c.title)}</th>' for c in self.columns)
+        beside = [column for column in self.columns if not column.below]
+        heads = "".join(f'<th scope="col" style="{_align(c)}">{escape(c.title)}</th>' for c in beside)
         body = "".join(self._html_row(row) for row in self.rows)
         foot = f"<tfoot>{self._html_row(self.total, 'border-top:1px solid currentColor')}</tfoot>" if self.total else ""
         caption = f'<caption style="text-align:left;color:inherit">{escape(self.title)}</caption>' if self.title else ""
@@ -98,11 +100,17 @@ class Table:
     def _html_row(self, row: Mapping[str, Any], style: str = "") -> str:
         if self._stands_out(row):
             style = "font-weight:600;border-left:3px solid currentColor"
+        shown = list(zip(self.columns, self.cells(row), strict=True))
         cells = "".join(
             f'<td style="{_align(column)}"{_hover(column, row.get(column.key))}>{escape(text)}</td>'
-            for column, text in zip(self.columns, self.cells(row), strict=True)
+            for column, text in shown
+            if not column.below
         )
-        return f'<tr style="{style}">{cells}</tr>'
+        sentences = [text for column, text in shown if column.below and text]
+        span = sum(not column.below for column in self.columns) - 1
+        wide = f'<td></td><td style="text-align:left;padding:0 8px 4px" colspan="{span}">'
+        below = "".join(f'<tr style="{style}">{wide}<i>{escape(text)}</i></td></tr>' for text in sentences)
+        return f'<tr style="{style}">{cells}</tr>{below}'
 
 
 def _pad(text: str, width: int, right: bool) -> str:
@@ -111,7 +119,7 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 def _align(column: Column) -> str:
     side = "right" if column.is_number else "left"
-    return f"text-align:{side};padding:2px 8px" + ("" if column.below else ";white-space:nowrap")
+    return f"text-align:{side};padding:2px 8px" + ("" if column.wraps else ";white-space:nowrap")
 
 
 def _hover(column: Column, entry: Any) -> str:
@@ -125,8 +133,8 @@ PROGRAM_COLUMNS = (
     Column("step", "step"),
     Column("value", "makes"),
     Column("what", "what"),
-    Column("shardings", "where it lies, before → after"),
-    Column("shapes", "shape on one device"),
+    Column("shardings", "where it lies, before → after", wraps=True),
+    Column("shapes", "shape on one device", wraps=True),
     Column("held_bytes", "holds", format_bytes, is_number=True),
     Column("sent_bytes", "sends", format_bytes, is_number=True),
     Column("times", "times", "× {:,}".format, is_number=True),
