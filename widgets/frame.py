@@ -74,6 +74,7 @@ class Frame(Running, Kept, ipywidgets.VBox):
         self.queue, self.drawing = self.make_queue(), threading.RLock()
         self.fault: BaseException | None = None
         self._shown: Shown | None = None
+        self._true = False  # whether the picture is that of the settings
         self._controls: list[Control] = []
         self._notes: list[str] = []  # for the next redraw; then on show as _said
         self._said: list[str] = []
@@ -175,11 +176,13 @@ class Frame(Running, Kept, ipywidgets.VBox):
     def _redraw(self) -> None:
         self.code = self.call_code()
         self._said, self._notes = self._notes, []
+        self._true = False
         with self.told():
             self._show_controls()
             self._shown = self.draw(**self.state)
             self.value = self._shown.facts
             self.paint(self._shown)
+            self._true = True
             self._line = ("ok", self._shown.sentence, (), "")
             self._say()
         self.age_result()
@@ -243,7 +246,7 @@ class Frame(Running, Kept, ipywidgets.VBox):
 
     def _say(self, change: Any = None) -> None:
         kind, _, offers, error = self._line
-        (self.stage.remove_class if kind == "ok" else self.stage.add_class)("mw-dim")
+        (self.stage.remove_class if self._true else self.stage.add_class)("mw-dim")  # a refused run leaves it true
         table = table_html(self._shown.table) if self.bottom.unfolded and self._shown else ""
         self.bottom.shown = {
             "sentence": sentence_html(self.sentence), "kind": kind, "offers": [offer.label for offer in offers],

@@ -470,3 +470,12 @@ def test_facts_work_without_an_explorer():
     run = mtf.simulate(prog)
     run(**example_inputs(prog))
     assert held_facts(run, (0,), 0)["label"] == "einsum"
+
+
+def test_a_run_that_is_refused_leaves_the_plan_undimmed():
+    explorer = program(mesh="rows:64 cols:2", sizes="batch:64 io:4 hidden:4")
+    explorer.top.press({"run": True})
+    with pytest.raises(mtf.DeviceError, match="needs 128 devices"):
+        explorer.queue.join(60)
+    assert explorer.kind == "refused" and "needs 128 devices" in explorer.sentence
+    assert "mw-dim" not in explorer.stage._dom_classes
