@@ -40,8 +40,8 @@ def within(
 ) -> Path | None:
     """The same, or None where every path sends more than `limit` bytes: then the search can stop early."""
     key = (start, goal, sizes, mesh_items, item_bytes)
-    if key in _paths:
-        return _paths[key]
+    if known := _paths.get(key):  # asked once: another thread may empty it in between
+        return known
     if limit <= _beyond.get(key, -1.0):
         return None
     path = Path(0.0, ()) if start == goal else _free_slices(start, goal)
