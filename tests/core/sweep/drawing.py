@@ -44,7 +44,7 @@ def draw_placement(draw: Callable, sizes: dict[str, int], mesh: dict[str, int], 
     sums: list[str] = []
     for axis in draw(st.permutations(list(mesh))):
         fits = [n for n, axes in on.items() if sizes[n] % (math.prod(mesh[a] for a in axes) * mesh[axis]) == 0]
-        place = draw(st.sampled_from([None, *fits, *fits, *(["partialsum"] if partial else [])]))
+        place = draw(st.sampled_from([None, *fits, *fits, *fits, *(["partialsum"] if partial else [])]))
         if place == "partialsum":
             sums.append(axis)
         elif place:

@@ -168,6 +168,11 @@ def softmax(d: Draft) -> bool:
     return name is not None and d.add("softmax", name, d.one_of(d.env[name].names), mixed=True)
 
 
+def ordered_zeros(d: Draft, name: str) -> bool:
+    """JAX's top_k puts -0.0 below 0.0, and which of them a sum gives depends on its order: no ties of zeros then."""
+    return name.startswith("a") or d.env[name].dtype == "i32" or np.sum(d.env[name].value == 0) <= 1
+
+
 def along(fn: str) -> Callable[[Draft], bool]:
     def maker(d: Draft) -> bool:
         name = d.pick(ranked if fn == "cumsum" else lambda t: ranked(t) and t.exact, (d.dtype, "i32"))
@@ -176,7 +181,8 @@ def along(fn: str) -> Callable[[Draft], bool]:
         dim = d.one_of(d.env[name].names)
         if fn != "top_k":
             return d.add(fn, name, dim=dim, mixed=fn == "argmax")
-        return d.add(fn, name, results=2, dim=dim, k=d.draw(st.integers(1, d.env[name].sizes[dim])))
+        k = d.draw(st.integers(1, d.env[name].sizes[dim]))
+        return ordered_zeros(d, name) and d.add(fn, name, results=2, dim=dim, k=k)
 
     return maker
 
