@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 from mtfcore.dims import Dim
 from mtfcore.dtypes import cannot_hold, canonical, is_float
 from mtfcore.errors import LayoutError, refuse
-from mtfcore.ops import apply, common_graph, expect_tensor, out_dims, plain_number, same_dtype, same_sizes, wanted
+from mtfcore.ops import (
+    apply,
+    apply_out,
+    common_graph,
+    expect_tensor,
+    out_dims,
+    plain_number,
+    same_dtype,
+    same_sizes,
+    wanted,
+)  # fmt: skip
 from mtfcore.tensor import Graph, Op, Tensor, Wanted
 
 
@@ -164,7 +174,7 @@ where = _named("where", "Second where the first is true, else third, elementwise
 def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
     """The same values in another dtype; partial sums are reduced first, in the dtype they have."""
     expect_tensor(t)
-    return _pointwise("cast", [t], t.dims, canonical(dtype), wanted(t.graph, out, t.dims, "cast"))
+    return apply_out("pointwise", [t], t.dims, canonical(dtype), out, "cast", fn="cast")
 
 
 def broadcast_equal(a: Tensor, b: Tensor) -> Tensor:

@@ -67,6 +67,20 @@ def wanted(graph: Graph, out: str | None, dims: tuple[Dim, ...], about: str) -> 
     return exact if any(item.axes for item in items) else LAYOUT
 
 
+def apply_out(
+    kind: str, inputs: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: str | None, about: str, **params: Any
+) -> Tensor:
+    """Append an operation whose result has its dimensions in the order in which `out` names them."""
+    graph = common_graph(inputs)
+    goal = wanted(graph, out, dims, about)
+    known = {dim.name: dim for dim in dims}
+    order = dims if out is None else tuple(known[item.name] for item in parse(out) if item.name != PARTIAL)
+    if order == dims:
+        return apply(kind, inputs, dims, dtype, goal, **params)
+    made = apply(kind, inputs, dims, dtype, None, **params)
+    return apply("pointwise", [made], order, dtype, wanted(graph, out, order, about), fn="identity")
+
+
 def out_dims(graph: Graph, out: str, known: Mapping[str, Dim], about: str) -> tuple[Dim, ...]:
     """The dimensions that `out` names, in its order; sizes from the operands, the text or `sizes=`."""
     faults, dims = [], []

@@ -26,6 +26,7 @@ from mtfcore.elementwise import (
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.ops import (
     apply,
+    apply_out,
     expect_tensor,
     names_of,
     out_dims,
@@ -181,7 +182,7 @@ def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tens
         raise LayoutError(f"gather: ids {ids!r} have the dimension {dim!r} that is looked up; rename it in ids")
     same_sizes([ids, table], "gather")
     dims = ids.dims + tuple(d for d in table.dims if d.name != dim and d.name not in ids.names)
-    return apply("gather", [ids, table], dims, table.dtype, wanted(table.graph, out, dims, "gather"), dim=dim)
+    return apply_out("gather", [ids, table], dims, table.dtype, out, "gather", dim=dim)
 
 
 def argmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
@@ -199,12 +200,11 @@ def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, 
         raise LayoutError(f"top_k of {t!r}: k is {k}; {dim} has size {size}, so k is 1 to {size}")
     t = settle(t)
     dims = tuple(Dim(d.name, k) if d.name == dim else d for d in t.dims)
-    goal = wanted(t.graph, out, dims, "top_k")
-    pick = lambda part, dtype: apply("top_k", [t], dims, dtype, goal, dim=dim, k=k, part=part)  # noqa: E731
+    pick = lambda part, dtype: apply_out("top_k", [t], dims, dtype, out, "top_k", dim=dim, k=k, part=part)  # noqa: E731
     return pick(0, t.dtype), pick(1, "i32")
 
 
 def cumsum(t: Tensor, dim: str, out: str | None = None) -> Tensor:
     """Running sum along `dim`."""
     _number(t, "cumsum").dim(dim)
-    return apply("cumsum", [t], t.dims, t.dtype, wanted(t.graph, out, t.dims, "cumsum"), dim=dim)
+    return apply_out("cumsum", [t], t.dims, t.dtype, out, "cumsum", dim=dim)

@@ -18,6 +18,7 @@ from mtfcore.functions import Function, record_outputs
 from mtfcore.notation import NAME_RULE, as_size, is_name, parse
 from mtfcore.ops import (
     apply,
+    apply_out,
     common_graph,
     einsum,
     expect_tensor,
@@ -41,11 +42,9 @@ def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
     known = {dim.name: dim for dim in expect_tensor(t).dims}
     after = out_dims(t.graph, dims, known, f"reshape of {t!r}")
     cut = groups(t.dims, after)
-    return apply("reshape", [t], after, t.dtype, _goal(t, after, out, "reshape"), cut=cut)
-
-
-def _goal(t: Tensor, dims: tuple[Dim, ...], out: str | None, about: str) -> Any:
-    return LAYOUT if out is None else wanted(t.graph, out, dims, about)
+    if out is None:
+        return apply("reshape", [t], after, t.dtype, LAYOUT, cut=cut)
+    return apply_out("reshape", [t], after, t.dtype, out, "reshape", cut=cut)
 
 
 def rename(t: Tensor, old: str, new: str, out: str | None = None) -> Tensor:
@@ -110,7 +109,7 @@ def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
     faults += [f"{name!r} is left out" for name in t.names if name not in order]
     refuse(faults, f"transpose of {t!r} to '{dims}'")
     found = tuple(t.dim(name) for name in order)
-    return apply("pointwise", [t], found, t.dtype, wanted(t.graph, out, found, "transpose"), fn="identity")
+    return apply_out("pointwise", [t], found, t.dtype, out, "transpose", fn="identity")
 
 
 def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) -> Tensor:
@@ -135,7 +134,7 @@ def pad(t: Tensor, dim: str, size: int, value: float = 0.0, out: str | None = No
 
 def _resized(t: Tensor, kind: str, dim: str, size: int, out: str | None, **params: Any) -> Tensor:
     dims = tuple(Dim(dim, size) if d.name == dim else d for d in t.dims)
-    return apply(kind, [t], dims, t.dtype, wanted(t.graph, out, dims, kind), dim=dim, **params)
+    return apply_out(kind, [t], dims, t.dtype, out, kind, dim=dim, **params)
 
 
 def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tensor:
@@ -150,8 +149,7 @@ def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tenso
     refuse(faults, f"concat along {dim!r}")
     total = sum(t.dim(dim).size for t in tensors)
     dims = tuple(Dim(dim, total) if d.name == dim else d for d in first.dims)
-    goal = wanted(common_graph(tensors), out, dims, "concat")
-    return apply("concat", list(tensors), dims, same_dtype(tensors, "concat"), goal, dim=dim)
+    return apply_out("concat", list(tensors), dims, same_dtype(tensors, "concat"), out, "concat", dim=dim)
 
 
 def reshard(t: Tensor, where: str) -> Tensor:

@@ -40,7 +40,7 @@ class Question:
 
     operands: tuple[Sharding, ...]
     out: tuple[Dim, ...]
-    linear: str  # how partial sums may pass: "product" in one operand, "first" in the first, "sum" in all, "none"
+    linear: str  # how partial sums may pass: in one ("product"), in the "first" or "second" only, in all ("sum")
     want: Sharding | None = None
     whole: frozenset[str] = frozenset()  # dimensions that no axis may cut during the operation
     combines: bool = False  # contracted dimensions are combined at once (max, min), never left partial
@@ -101,7 +101,8 @@ class _Search:
         partial_in = [number for number, s in enumerate(q.operands) if axis in s.partial]
         wanted = [dim for dim, on in q.want.on.items() if axis in on] if q.want else []
         cuts = [dim for dim in self.splittable if q.sizes[dim] % size == 0]
-        may_wait = {"product": partial_in, "first": [0] if 0 in partial_in else []}.get(q.linear, [])
+        only = {"first": 0, "second": 1}.get(q.linear)
+        may_wait = [number for number in partial_in if q.linear == "product" or number == only]
         sums: list[Role] = [(PARTIAL_SUM, number) for number in may_wait]
         if q.linear == "sum" and partial_in:
             sums = [(PARTIAL_SUM, -1)]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 LOCAL_ALONG = ("window", "pad", "cumsum", "top_k", "concat")  # the dimension in params["dim"] must be whole
 LINEAR = {
-    "einsum": "product", "gather": "product", "window": "product", "cumsum": "product", "concat": "sum",
+    "einsum": "product", "gather": "second", "window": "product", "cumsum": "product", "concat": "sum",
     "top_k": "none", "reduce": "none", "settle": "none",
-}  # fmt: skip
+}  # gather: in the table, not in the ids  # fmt: skip
 
 
 def linear(op: Op) -> str:

@@ -50,6 +50,44 @@ def test_a_tensor_moved_inside_a_loop_keeps_its_name_outside(mesh):
     assert np.array_equal(names["f"](*names["place"](*given)), 1 - given[0])
 
 
+@pytest.mark.parametrize("place", ["B:2 A partialsum:x", "B A:x", "B A:x partialsum:y"])
+def test_ids_that_are_a_partial_sum_are_summed_before_they_are_looked_up(place):
+    @mtf.function(dtypes={"ids": "i32"})
+    def look_up(table: "V:8 D:4", ids: "B:2 A:4"):
+        return mtf.gather(table, mtf.sum(ids, "A"), "V")
+
+    program = mtf.plan(look_up, "x:2 y:2", place={"table": "V D partialsum:y", "ids": place})
+    assert {step.kind for step in program.walk()} & {"all_reduce", "reduce_scatter"}
+    ids = np.array([[0, 1, 2, 3], [1, 1, 1, 0]])
+    assert np.array_equal(mtf.simulate(program)(X, ids), X[[6, 3]])
+
+
+def take(x, **more):
+    return mtf.gather(x, mtf.index("I:3", x), "A", **more)
+
+
+IN_ANOTHER_ORDER = [
+    (lambda x, **more: mtf.relu(x, **more), "B A:p"), (lambda x, **more: mtf.cast(x, "bf16", **more), "B A:p"),
+    (lambda x, **more: mtf.slice(x, "A", 1, 5, **more), "B:q A:p"), (take, "B:q I"),
+    (lambda x, **more: mtf.pad(x, "B", 6, **more), "B A partialsum:p"),
+    (lambda x, **more: mtf.cumsum(x, "A", **more), "B:(p q) A"),
+    (lambda x, **more: mtf.top_k(x, "A", 2, **more)[1], "B A:q"),
+    (lambda x, **more: mtf.concat([x, x], "A", **more), "B A"), (lambda x, **more: mtf.softmax(x, "A", **more), "B A"),
+    (lambda x, **more: mtf.reshape(x, "C:2 D:16", **more), "D:p C"),
+    (lambda x, **more: mtf.rename(x, "A", "C", **more), "B:q C"),
+    (lambda x, **more: mtf.one_hot(mtf.sum(mtf.cast(x, "i32"), "B"), "V:6", **more), "V A:q"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "out"), IN_ANOTHER_ORDER)
+def test_results_have_their_dimensions_in_the_order_of_out(body, out):
+    program = planned(lambda x: (body(x), body(x, out=out)))
+    natural, turned = (port.sharding.names for port in program.outputs)
+    assert turned == mtf.Sharding(out).names == natural[::-1]
+    as_it_is, other = mtf.simulate(program)(X)
+    assert np.array_equal(as_it_is.T, other)
+
+
 def test_a_partial_sum_may_be_divided_before_it_is_summed():
     @mtf.function
     def f(a: "A:8 B:4", b: "A:8"):
