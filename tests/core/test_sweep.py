@@ -60,7 +60,7 @@ def swept(name: str, entry: Entry, mesh_text: str, dtype: str = "f32") -> Case:
         names = {given: f"{given}_{copy}" for given in [*entry.inputs, *made]}
         for given, sizes in entry.inputs.items():
             other = "i32" if given.startswith("ids") else "bool" if given.startswith("bits") else None
-            place = a_place(chosen, sizes, mesh, partial=other is None and copy == "c")
+            place = a_place(chosen, sizes, mesh, partial=other != "bool" and copy == "c")
             inputs.append(Input(names[given], tuple(sizes.items()), place, other, wide=dtype == "f32"))
         lines += [renamed(line, names) for line in entry.lines]
         outputs += lines[-1].results
