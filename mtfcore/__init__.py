@@ -48,6 +48,7 @@ from mtfcore.elementwise import (
 from mtfcore.errors import DeviceError, LayoutError, LayoutWarning, NotationError
 from mtfcore.functions import function
 from mtfcore.layout import Layout
+from mtfcore.loops import repeat
 from mtfcore.mesh import Mesh
 from mtfcore.ops import einsum
 from mtfcore.planning import plan
@@ -68,7 +69,7 @@ from mtfcore.reductions import (
     sum,
     top_k,
 )  # fmt: skip
-from mtfcore.reshapes import concat, merge, pad, rename, repeat, reshape, reshard, slice, split, transpose
+from mtfcore.reshapes import concat, merge, pad, rename, reshape, reshard, slice, split, transpose
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Tensor

@@ -41,7 +41,8 @@ def plan(
     """Plan a named function: every local step and collective, with shapes, bytes and FLOPs of one device.
 
     `place` says exactly where an input lies, instead of the layout: `place={"x": "batch:rows io"}`. `strict` makes
-    rules without effect errors; `search` lets every operation move every axis, not only those in conflict.
+    rules without effect errors; `search` lets every operation move every axis, not only those in conflict: never dearer
+    for one operation, but a cheap choice here may cost more later.
     Raises `LayoutError` for anything illegal, before anything runs.
     """
     if not isinstance(fn, Function):

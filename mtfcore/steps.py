@@ -86,7 +86,10 @@ class Step:
             return f"{kind} over {format_axes(self.axes)}{tail}"
         if self.kind == "repeat":
             return f"repeat {self.body.name} x {self.times}"
-        return str(self.params.get("fn", self.kind)) if self.kind in ("pointwise", "reduce") else self.kind
+        if self.kind == "reduce":  # over a split dimension each device's result differs until the all-reduce
+            parted = any(on and name not in self.after.names for s in self.before for name, on in s.on.items())
+            return f"{self.params['fn']}{' of each part' if parted else ''}"
+        return str(self.params["fn"]) if self.kind == "pointwise" else self.kind
 
     def __repr__(self) -> str:
         return f"<Step {self.label()}: {self.arrow()}>"
