@@ -19,6 +19,7 @@ from typing import Any
 from mtfcore.dtypes import itemsize
 from mtfcore.mesh import Mesh
 from mtfcore.notation import format_axes
+from mtfcore.numbers import count
 from mtfcore.sharding import Axes, Sharding
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
@@ -195,7 +196,8 @@ class Program:
 
     def __repr__(self) -> str:
         kinds = [step.kind for step in self.collectives()]
-        return f"<Program {self.name} on {self.mesh}: {len(self.steps)} steps, {len(kinds)} collectives>"
+        steps, collectives = count(len(self.steps), "step"), count(len(kinds), "collective")
+        return f"<Program {self.name} on {self.mesh}: {steps}, {collectives}>"
 
     def __str__(self) -> str:
         return str(self.table())

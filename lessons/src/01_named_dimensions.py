@@ -137,9 +137,10 @@ predict.show("01 order", f"{held['yx'].start}–{held['yx'].stop - 1}")
 # ## 5 · A tensor of a real model
 #
 # The second paper names dimensions by single capitals (B batch, L sequence length, E the model's width `d_model`) and
-# mesh axes by x, y, z, and writes the axes as a subscript. Here are the activations of one decode step of the
-# 540-billion parameter model that it studies, cut over 64 devices. Nothing is allocated: a sharding is only names and
-# numbers, so a tensor of any size costs the same to reason about.
+# mesh axes by x, y, z, and writes the axes as a subscript. Here are the activations of one decode step of the largest
+# model that it studies, with 540 billion parameters and E = 18,432 (published, its Table D.1), for a batch of our
+# choice cut over 64 devices. Nothing is allocated: a sharding is only names and numbers, so a tensor of any size costs
+# the same to reason about.
 
 # %%
 step = mtf.Sharding("B:512 L:1 E:18432", "E:xyz")
