@@ -93,6 +93,18 @@ def set_number(page: Page, name: str, value: int) -> None:
     page.keyboard.press("Enter")
 
 
+def drag(page: Page, slider: Locator, share: float) -> None:
+    """Drag a range input's handle with the mouse to a share of its width."""
+    slider.hover()  # waits until nothing moves any more
+    box = slider.bounding_box()
+    low, high, now = (float(slider.evaluate(f"e => e.{name}")) for name in ("min", "max", "value"))
+    middle, span = box["y"] + box["height"] / 2, box["width"] - 16
+    page.mouse.move(box["x"] + 8 + span * (now - low) / (high - low), middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 8 + span * share, middle, steps=12)
+    page.mouse.up()
+
+
 def set_text(page: Page, name: str, value: str) -> None:
     """Type into a text box."""
     control(page, name).fill(value)

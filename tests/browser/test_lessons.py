@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from explorer_page import drag
 from playwright.sync_api import Locator, Page, expect
 
 from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
@@ -38,18 +39,6 @@ def reach(page: Page, found: Locator) -> Locator:
         page.mouse.wheel(0, 500)
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     raise AssertionError(f"not found in the notebook: {found}")
-
-
-def drag(page: Page, slider: Locator, to: float) -> None:
-    """Drag a range input's handle with the mouse to a share of its width."""
-    slider.hover()  # waits until nothing moves any more
-    box = slider.bounding_box()
-    low, high, now = (float(slider.evaluate(f"e => e.{name}")) for name in ("min", "max", "value"))
-    middle, span = box["y"] + box["height"] / 2, box["width"] - 16
-    page.mouse.move(box["x"] + 8 + span * (now - low) / (high - low), middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 8 + span * to, middle, steps=12)
-    page.mouse.up()
 
 
 def test_lesson_01_is_worked_with_the_mouse(lesson: Page) -> None:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from explorer_page import contrasts, control, open_explorer, set_number, switch_theme
+from explorer_page import contrasts, control, drag, open_explorer, set_number, switch_theme
 from playwright.sync_api import Locator, Page, expect
 
 import mtfcore as mtf
@@ -44,17 +44,6 @@ def press_run(page: Page) -> None:
 def numbers(grid: Locator) -> np.ndarray:
     rows = grid.locator("table").evaluate("t => [...t.rows].map(r => [...r.cells].map(c => c.textContent))")
     return np.array(rows, float)
-
-
-def drag(page: Page, slider: Locator, share: float) -> None:
-    """Drag a range input's handle with the mouse to a share of its width."""
-    box = slider.bounding_box()
-    low, high, now = (float(slider.evaluate(f"e => e.{name}")) for name in ("min", "max", "value"))
-    middle, span = box["y"] + box["height"] / 2, box["width"] - 16
-    page.mouse.move(box["x"] + 8 + span * (now - low) / (high - low), middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 8 + span * share, middle, steps=10)
-    page.mouse.up()
 
 
 def test_dragging_an_axis_moves_the_traffic_and_nothing_else(shown: Page) -> None:

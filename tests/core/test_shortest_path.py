@@ -82,7 +82,7 @@ def every_path(start: State, goal: State, mesh: Mesh, sizes: Sizes, most: int) -
     return walk(start, 0.0, frozenset({start}))
 
 
-def agree(start: State, mesh: Mesh, sizes: Sizes, goals: list[State]) -> None:
+def check_agrees(start: State, mesh: Mesh, sizes: Sizes, goals: list[State]) -> None:
     """A* finds Dijkstra's cost for every goal, and its bound is never above it."""
     by_partial = {goal.partial: dijkstra(start, goal.partial, mesh, sizes) for goal in goals}
     for goal in goals:
@@ -101,7 +101,7 @@ def test_every_pair_of_shardings_on_small_meshes(case):
     mesh, sizes = case
     every = states(mesh, sizes)
     for start in every:
-        agree(start, mesh, sizes, every)
+        check_agrees(start, mesh, sizes, every)
 
 
 @pytest.mark.parametrize("case", SAMPLED, ids=name)
@@ -113,7 +113,7 @@ def test_pairs_of_shardings_on_larger_meshes(case, request):
     for start in chosen.sample(every, count):
         partials = chosen.sample(sorted({goal.partial for goal in every}), 2)
         goals = [goal for goal in every if goal.partial in partials]
-        agree(start, mesh, sizes, chosen.sample(goals, min(60, len(goals))))
+        check_agrees(start, mesh, sizes, chosen.sample(goals, min(60, len(goals))))
 
 
 @pytest.mark.parametrize(("mesh", "sizes", "most"), [({"x": 2}, (4, 4), 4), ({"x": 2, "y": 2}, (4, 2), 3)])

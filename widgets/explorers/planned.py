@@ -16,8 +16,7 @@ import mtfcore as mtf
 from mtfcore.dims import parse_dims
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.functions import Function
-from mtfcore.notation import is_name
-from widgets.explorers.tensors import ways_out
+from widgets.explorers.tensors import read_entries, ways_out
 from widgets.numbers import count, origin, quantity
 from widgets.shown import Offer, Refused
 
@@ -40,16 +39,9 @@ def planned(
 
 def read_place(text: str) -> dict[str, str]:
     """`x: B L E:xzy; w: E:x F` → where each input lies; all faults at once."""
-    found: dict[str, str] = {}
     faults: list[str] = []
-    for entry in filter(None, (entry.strip() for entry in text.split(";"))):
-        name, colon, where = (part.strip() for part in entry.partition(":"))
-        if not colon or not is_name(name):
-            faults.append(f"{entry!r} does not place an input; write e.g. 'x: batch:rows io; w: io hidden:cols'")
-        elif name in found:
-            faults.append(f"input {name!r} is placed twice")
-        else:
-            found[name] = where
+    wrong = "{!r} does not place an input; write e.g. 'x: batch:rows io; w: io hidden:cols'"
+    found = read_entries(text, faults, wrong, "input {!r} is placed twice")
     refuse(faults, "place")
     return found
 

@@ -20,19 +20,27 @@ Tensors = dict[str, tuple[mtf.Dim, ...]]
 EXAMPLE = "x: batch io; w: io hidden"
 
 
-def read_tensors(text: str, dims: Sequence[mtf.Dim]) -> Tensors:
-    """Name → dimensions, with the sizes of `dims`; all faults at once."""
-    known = {dim.name: dim for dim in dims}
-    found: Tensors = {}
-    faults: list[str] = []
+def read_entries(text: str, faults: list[str], wrong: str, twice: str) -> dict[str, str]:
+    """`x: …; y: …` → what stands behind each name's colon; `wrong` and `twice` word the faults that are added."""
+    found: dict[str, str] = {}
     for entry in filter(None, (entry.strip() for entry in text.replace("\n", ";").split(";"))):
         name, colon, body = (part.strip() for part in entry.partition(":"))
         if not colon or not is_name(name):
-            faults.append(f"{entry!r} is not a tensor; write a name, a colon and its dimensions, e.g. {EXAMPLE!r}")
+            faults.append(wrong.format(entry))
         elif name in found:
-            faults.append(f"tensor {name!r} stands twice; give the second another name")
+            faults.append(twice.format(name))
         else:
-            found[name] = _dims(name, body, known, faults)
+            found[name] = body
+    return found
+
+
+def read_tensors(text: str, dims: Sequence[mtf.Dim]) -> Tensors:
+    """Name → dimensions, with the sizes of `dims`; all faults at once."""
+    known = {dim.name: dim for dim in dims}
+    faults: list[str] = []
+    wrong = f"{{!r}} is not a tensor; write a name, a colon and its dimensions, e.g. {EXAMPLE!r}"
+    entries = read_entries(text, faults, wrong, "tensor {!r} stands twice; give the second another name")
+    found: Tensors = {name: _dims(name, body, known, faults) for name, body in entries.items()}
     if not found and not faults:
         faults = [f"no tensor is given; write e.g. {EXAMPLE!r}"]
     refuse(faults)
