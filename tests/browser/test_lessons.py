@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from explorer_page import drag
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
 from lessons import build
@@ -26,6 +26,17 @@ def lesson(lab, page: Page):
     return page
 
 
+def came_into_view(found: Locator) -> bool:
+    """Scroll to an element; False if the notebook, which keeps only cells near the window, took it out meanwhile."""
+    try:
+        found.scroll_into_view_if_needed()
+    except Error as problem:
+        if "not attached" not in str(problem):
+            raise
+        return False
+    return True
+
+
 def reach(page: Page, found: Locator) -> Locator:
     """Turn the mouse wheel over the notebook, from its top down, until the element is in sight."""
     area = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer").first
@@ -33,8 +44,7 @@ def reach(page: Page, found: Locator) -> Locator:
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.wheel(0, -100_000)
     for _ in range(80):
-        if found.count() and found.first.is_visible():
-            found.first.scroll_into_view_if_needed()
+        if found.count() and found.first.is_visible() and came_into_view(found.first):
             return found.first
         page.mouse.wheel(0, 500)
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
