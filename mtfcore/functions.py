@@ -12,13 +12,16 @@ the oracle: one run on whole arrays, without mesh. Next file to read: `ops`.
 from __future__ import annotations
 import __future__
 
+import functools
 import inspect
+import keyword
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mtfcore.dims import DimsLike, parse_dims
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.notation import is_name
 from mtfcore.tensor import Graph, Tensor
 
 
@@ -39,6 +42,28 @@ class Function:
         unknown = [name for name in self.dtypes if name not in self.arguments]
         faults = [f"no argument {name!r}; {nearest(name, self.arguments)}" for name in unknown]
         refuse(faults, f"dtypes of {self.__name__}")
+
+    @classmethod
+    def of(
+        cls, name: str, arguments: Mapping[str, str], call: Callable, dtypes: Mapping[str, str] | None = None
+    ) -> Function:
+        """A named function whose arguments are data, not a Python signature: `call(**tensors)`, one keyword each.
+
+        A model's parameters are a table; `Function.of("loss", {"tokens": "B L", "embedding": "V E"}, call)` makes of
+        it what `@mtf.function` makes of a `def`.
+        """
+        if not isinstance(arguments, Mapping) or not callable(call):
+            what = f"{type(arguments).__name__} and {type(call).__name__}"
+            raise LayoutError(f"Function.of: expected arguments such as {{'x': 'batch io'}} and a function, got {what}")
+        bad = [word for word in arguments if not is_name(word) or keyword.iskeyword(word)]
+        refuse([f"argument {word!r:.200} cannot be a keyword of a function" for word in bad], f"function {name}")
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        listed = [inspect.Parameter(word, kind, annotation=text) for word, text in arguments.items()]
+        made = functools.partial(_by_keyword, inspect.Signature(listed), call)
+        made.__signature__, made.__name__, made.__doc__ = inspect.Signature(listed), name, call.__doc__
+        found = cls(made, dtypes)
+        found.__wrapped__ = call  # so that `inspect.getsource` shows what was written
+        return found
 
     def trace(self, sizes: DimsLike = "", dtype: object = "f32", **options: Any) -> Graph:
         """Run the Python once on tensors without values; refuses missing sizes, all at once."""
@@ -99,6 +124,11 @@ def function(call: Callable | None = None, *, dtypes: Mapping[str, str] | None =
     `dtypes` gives arguments that are not of the program's dtype: `@mtf.function(dtypes={"tokens": "i32"})`.
     """
     return Function(call, dtypes) if call is not None else lambda later: Function(later, dtypes)
+
+
+def _by_keyword(signature: inspect.Signature, call: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call with every argument by its name, however it was given."""
+    return call(**signature.bind(*args, **kwargs).arguments)
 
 
 def _meant(call: Callable, annotation: Any) -> Any:
