@@ -12,11 +12,21 @@ import numpy as np
 
 from mtfcore.dtypes import is_float, long_name
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.steps import Program
+from mtfcore.steps import Port, Program
 
 
 def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The input arrays in order, in the program's dtypes; refuses missing, unknown and misshapen ones at once."""
+    given = named_arrays(program, args, kwargs)
+    import jax.numpy as jnp
+
+    return [jnp.asarray(given[port.name], long_name(port.dtype)) for port in program.inputs]
+
+
+def named_arrays(
+    program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any], every: bool = True
+) -> dict[str, Any]:
+    """Input name → array as it was given, checked; `every` refuses a missing one too."""
     ports = {port.name: port for port in program.inputs}
     faults = [f"{len(args)} arrays given, the inputs are {', '.join(ports)}"] if len(args) > len(ports) else []
     given = dict(zip(ports, args, strict=False))
@@ -24,19 +34,22 @@ def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, A
     given |= kwargs
     faults += [f"no input {name!r}; {nearest(name, ports)}" for name in given if name not in ports]
     for name, port in ports.items():
-        expected = " ".join(map(str, port.sharding.dims))
-        if name not in given:
-            faults.append(f"input {name} ({expected}) is missing")
-        elif why := no_numbers(given[name], port.dtype):
-            faults.append(f"input {name} ({f'{expected}, ' if expected else ''}{port.dtype}) {why}")
-        elif np.shape(given[name]) != port.sharding.shape:
-            shape = np.shape(given[name])
-            faults.append(f"input {name} has shape {shape}, expected {port.sharding.shape} ({expected})")
+        if name in given:
+            faults += _misfit(port, given[name])
+        elif every:
+            faults.append(f"input {name} ({' '.join(map(str, port.sharding.dims))}) is missing")
     refuse(faults, f"run of {program.name}")
     _check_wide(program)
-    import jax.numpy as jnp
+    return given
 
-    return [jnp.asarray(given[name], long_name(port.dtype)) for name, port in ports.items()]
+
+def _misfit(port: Port, value: Any) -> list[str]:
+    expected = " ".join(map(str, port.sharding.dims))
+    if why := no_numbers(value, port.dtype):
+        return [f"input {port.name} ({f'{expected}, ' if expected else ''}{port.dtype}) {why}"]
+    if np.shape(value) != port.sharding.shape:
+        return [f"input {port.name} has shape {np.shape(value)}, expected {port.sharding.shape} ({expected})"]
+    return []
 
 
 def no_numbers(value: Any, dtype: str | None = None) -> str:

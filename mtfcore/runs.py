@@ -5,17 +5,18 @@
     run.values(3, device=5)              # what device 5 holds after step 3
     run.before(3, {"rows": 1, "cols": 0})
 
-Next file to read: `whole`, the two other ways to run.
+Next file to read: `resident`, then `whole`, the two other ways to run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mtfcore import resident
 from mtfcore.arrays import check_arrays
 from mtfcore.device_pool import attached_devices, attached_mesh, idle_note, inside, launch, simulated_mesh
 from mtfcore.dtypes import long_name
@@ -34,6 +35,7 @@ class Run:
         self.program, self.jax_mesh, self.note = program, jax_mesh, note
         self._arrays: list[Any] | None = None
         self._recorded: dict[tuple[int, ...], np.ndarray] | None = None
+        self._donating: dict[tuple[str, ...], Callable] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on whole arrays, in the order of the inputs or by name; returns whole numpy arrays."""
@@ -41,6 +43,22 @@ class Run:
         results = launch(self.compiled, *self._arrays, jax_mesh=self.jax_mesh)
         summed = [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)]
         return unpack(self.program.graph, summed)
+
+    def put(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Whole arrays by input name → the same on the devices, each laid as the program says; see `resident`."""
+        return resident.put(self, arrays)
+
+    def resident(self, *args: Any, donate: Sequence[str] = (), **kwargs: Any) -> Any:
+        """A call whose results stay on the devices, as jax arrays laid as the outputs are.
+
+        `donate` names inputs whose memory the results may take over: those arrays cannot be used again.
+        """
+        self._arrays = self._recorded = None  # what stays there is the caller's: nothing is kept for `values`
+        return resident.call(self, args, kwargs, donate)
+
+    def fetch(self, results: Any) -> Any:
+        """What `resident` or `put` gave, in the same form, as numpy arrays of this computer."""
+        return resident.fetch(results)
 
     @cached_property
     def fn(self) -> Callable:
@@ -52,6 +70,15 @@ class Run:
         import jax
 
         return jax.jit(self.fn)
+
+    def donating(self, names: tuple[str, ...]) -> Callable:
+        """The compiled function that may write its results where these inputs are."""
+        import jax
+
+        if names and names not in self._donating:
+            places = tuple(n for n, port in enumerate(self.program.inputs) if port.name in names)
+            self._donating[names] = jax.jit(self.fn, donate_argnums=places)
+        return self._donating[names] if names else self.compiled
 
     @cached_property
     def shapes(self) -> list[Any]:
@@ -185,6 +212,7 @@ def _is_copy(found: Step, step: Step) -> bool:
 
 
 def _in_spec(port: Port) -> Any:
+    """An input is given whole along the axes over which it is a partial sum."""
     return Sharding.of(port.sharding.dims, port.sharding.axes).partition_spec()
 
 
