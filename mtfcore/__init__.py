@@ -16,6 +16,7 @@ Importing this loads no JAX; running does. First file to read: `notation`.
 
 import importlib
 
+from mtfcore.chips import chip
 from mtfcore.dims import Dim
 from mtfcore.elementwise import (
     absolute,
@@ -73,6 +74,7 @@ from mtfcore.reshapes import concat, merge, pad, rename, reshape, reshard, slice
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Tensor
+from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
@@ -98,6 +100,7 @@ __all__ = [
     "argmax",
     "attach",
     "cast",
+    "chip",
     "concat",
     "count",
     "cumsum",
@@ -150,6 +153,7 @@ __all__ = [
     "sum",
     "tanh",
     "top_k",
+    "topology",
     "transpose",
     "where",
 ]  # fmt: skip

@@ -1,0 +1,166 @@
+"""Topologies: a physical slice, `v2:16x16`: the kind of chip, the grid of chips, and which axes wrap.
+
+    >>> t = mtf.topology("v2:16x16")
+    >>> t.devices, t.device_grid, t.wraps
+    (512, (16, 16, 2), (True, True, False))
+
+A mesh is a naming abstraction (`mesh`); this is the wires. Several devices of one chip are a last axis of the grid,
+with links of their own. GPUs: `h100:8` is a node behind one switch, `h100:4x8` four of them on a slower network.
+Which axes wrap: How to Scale Your Model, part 2. Next file to read: `costs`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from mtfcore.chips import Chip, chip, chips
+from mtfcore.errors import LayoutError, nearest
+from mtfcore.numbers import count
+
+CUBE = 4  # an axis of v4, v5p and v7x wraps in slices made of whole 4 x 4 x 4 cubes
+
+
+@dataclass(frozen=True)
+class GridAxis:
+    """One axis of the device grid: its size, whether the ends are joined, one link's bytes a second, one way."""
+
+    size: int
+    wraps: bool
+    bytes_per_second: float
+    kind: str  # "links" between chips, "cores" within one, "switch" within a node, "network" between nodes
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A slice of chips. Made by `mtf.topology`."""
+
+    chip: Chip
+    grid: tuple[int, ...]  # of chips
+
+    @property
+    def chips(self) -> int:
+        return math.prod(self.grid)
+
+    @property
+    def devices(self) -> int:
+        """What JAX counts."""
+        return self.chips * self.chip.devices
+
+    @property
+    def axes(self) -> tuple[GridAxis, ...]:
+        """The axes of the device grid, cores of one chip last."""
+        return _axes(self)
+
+    @property
+    def device_grid(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def wraps(self) -> tuple[bool, ...]:
+        return tuple(axis.wraps for axis in self.axes)
+
+    @property
+    def hbm_bytes_per_device(self) -> int:
+        return self.chip.hbm_bytes_per_device
+
+    @property
+    def link_bytes_per_second(self) -> float:
+        """The slowest link that a collective over the whole slice must cross, one way."""
+        return min((axis.bytes_per_second for axis in self.axes if axis.size > 1), default=math.inf)
+
+    def peak_flops_per_device(self, dtype: object = "bf16") -> float:
+        return self.chip.peak_flops_per_device(dtype)
+
+    def __str__(self) -> str:
+        return f"{self.chip.name}:{'x'.join(map(str, self.grid))}"
+
+    def __repr__(self) -> str:
+        return f"<Topology {self}: {count(self.chips, 'chip')}, {count(self.devices, 'device')}>"
+
+
+def topology(text: str | Topology) -> Topology:
+    """A slice by name, `v4:4x4x4`; refuses impossible grids, naming the nearest possible one."""
+    if isinstance(text, Topology):
+        return text
+    name, _, grid = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if name.strip().casefold() not in chips():
+        raise LayoutError(f"no topology {text!r:.200}; write e.g. 'v4:4x4x4'; chip {name!r}: {nearest(name, chips())}")
+    of, sizes = chip(name), _sizes(grid)
+    if sizes not in _legal(of):
+        raise LayoutError(f"no topology {text!r:.200}: {_rule(of)}; nearest: {_nearest(of, sizes)}")
+    return Topology(of, sizes)
+
+
+def _sizes(grid: str) -> tuple[int, ...]:
+    words = grid.strip().casefold().split("x")
+    return tuple(int(word) for word in words if word.isdecimal()) if all(w.isdecimal() for w in words) else ()
+
+
+@cache
+def _legal(chip: Chip) -> frozenset[tuple[int, ...]]:
+    return frozenset(_grids(chip))
+
+
+def _grids(chip: Chip) -> Iterator[tuple[int, ...]]:
+    """Every grid that this kind of chip comes in."""
+    if chip.network == "switch":
+        node = range(1, chip.value("node_chips") + 1)
+        yield from ((n,) for n in node)
+        yield from ((nodes, n) for nodes in range(1, 513) for n in node)
+    elif chip.network == "full":
+        yield from itertools.product(*([2**power for power in range(size.bit_length())] for size in chip.pod))
+    else:
+        yield from itertools.product((1, 2, CUBE), repeat=3)
+        most, sizes = chip.value("most_chips"), range(CUBE, 65, CUBE)
+        yield from (grid for grid in itertools.product(sizes, repeat=3) if math.prod(grid) <= most)
+
+
+def _rule(chip: Chip) -> str:
+    """What grids a chip comes in, in words."""
+    if chip.network == "switch":
+        most = chip.value("node_chips")
+        return f"{chip.name} comes in nodes of up to {most}, '{chip.name}:{most}', or several, '{chip.name}:4x{most}'"
+    if chip.network == "full":
+        pod = "x".join(map(str, chip.pod))
+        return f"{chip.name} comes in grids of {len(chip.pod)} axes, each a power of two, up to {pod}"
+    return (
+        f"{chip.name} comes in grids of 3 axes of 1, 2 or {CUBE}, or of multiples of {CUBE}, "
+        f"up to {chip.value('most_chips'):,} chips"
+    )
+
+
+def _nearest(chip: Chip, sizes: tuple[int, ...]) -> str:
+    """The legal grid most like the one asked for: about as many chips, then axes about as long."""
+    asked = [max(size, 1) for size in sizes] or [1]
+
+    def unlike(grid: tuple[int, ...]) -> tuple[float, float, tuple[int, ...]]:
+        lengths = sum(abs(a - b) for a, b in itertools.zip_longest(grid[::-1], asked[::-1], fillvalue=1))
+        return (round(abs(math.log(math.prod(grid) / math.prod(asked))), 9), lengths, grid)
+
+    return f"'{chip.name}:{'x'.join(map(str, min(_legal(chip), key=unlike)))}'"
+
+
+def _axes(slice_: Topology) -> tuple[GridAxis, ...]:
+    chip, grid = slice_.chip, slice_.grid
+    link = chip.link_bytes_per_second
+    if chip.network == "switch":
+        network = chip.value("network_bytes_per_second") or link
+        outer = [GridAxis(size, False, network, "network") for size in grid[:-1]]
+        return (*outer, GridAxis(grid[-1], False, link, "switch"))
+    if chip.network == "full":
+        wraps = [size == full for size, full in zip(grid, chip.pod, strict=True)]
+    else:
+        wraps = [all(size % CUBE == 0 for size in grid)] * len(grid)
+    axes = [GridAxis(size, size > 2 and wrap, link, "links") for size, wrap in zip(grid, wraps, strict=True)]
+    return (*axes, *_cores(chip, link))
+
+
+def _cores(chip: Chip, link: float) -> list[GridAxis]:
+    """The devices of one chip: a last axis, at least as fast as the links between chips where none is published."""
+    between: Any = chip.value("core_link_bytes_per_second")
+    return [GridAxis(chip.devices, False, between or link, "cores")] if chip.devices > 1 else []
