@@ -1,0 +1,10 @@
+"""What a layout costs, from formulas: no devices, no JAX.
+
+    >>> from mtfcore.costs import two_layers
+    >>> two_layers.ROWS["batch:rows hidden:cols"].printed.ratio
+    'c/d_h + r/b'
+
+`two_layers` (Table 1 of "Mesh-TensorFlow"), `memory`, `paper_time`, `scaling` and `iteration_space` (its Appendix B)
+are closed forms; `two_layers_programs` plans the same network, so that tests can hold one against the other. First
+file to read: `two_layers`.
+"""
