@@ -1,0 +1,182 @@
+"""A collective as hops in time: which piece goes over which link at which step. Pure data, for drawing and pricing.
+
+    >>> plan = schedules.schedule("all_gather", (4,), "ring", n_bytes=100)
+    >>> print(plan.at(1)[0])
+    step 1: 0 → 1, block 0, 100 bytes, stored
+    >>> plan.steps, plan.max_sent_bytes, plan.busiest_link_bytes
+    (3, 300, 300)
+
+Devices are positions in the group, 0 … g-1, unless the schedule was placed on a mesh (`of_step`).
+Next file to read: `grid`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from mtfcore.numbers import count
+from mtfcore.schedules.grid import Link
+
+Bytes = int | Fraction
+ROUTED = ("all_to_all", "permute", "halo_exchange")  # each piece has one sender and one receiver
+
+
+class Piece(NamedTuple):
+    """What travels: one part of one block.
+
+    `block` is the number of the block in the whole array (all-gather, reduce-scatter, all-reduce), or the position of
+    the device that the block comes from; then `target` is the position of the one that it is for.
+    """
+
+    block: int
+    part: int = 0
+    target: int | None = None
+
+
+class Hop(NamedTuple):
+    """One message: at a step some pieces go over one link, all together; the receiver stores or adds them."""
+
+    time: int  # the step, from 1
+    source: int
+    target: int
+    pieces: tuple[Piece, ...]
+    n_bytes: Bytes
+    link: Link
+    combine: str  # "store" or "add"
+
+    def __str__(self) -> str:
+        done = {"store": "stored", "add": "added"}[self.combine]
+        return f"step {self.time}: {self.source} → {self.target}, {self.label()}, {self.n_bytes} bytes, {done}"
+
+    def label(self) -> str:
+        """The blocks in words: `block 3`, `blocks 1, 2`, `block 2 for 5`."""
+        names = dict.fromkeys(
+            f"{piece.block}" if piece.target is None else f"{piece.block} for {piece.target}" for piece in self.pieces
+        )
+        return f"block{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """All hops of one collective in one group of devices, ordered by step."""
+
+    kind: str
+    sizes: tuple[int, ...]
+    ways: tuple[str, ...]
+    n_bytes: int  # what one device holds before
+    parts: int  # every block is cut into so many equal parts
+    hops: tuple[Hop, ...]
+    name: str
+    source: str  # where the algorithm is described
+    devices: tuple[int, ...]  # position in the group → the number by which hops call the device
+    pairs: tuple[tuple[int, int], ...] = ()  # permute: (from, to), as positions
+
+    @property
+    def group(self) -> int:
+        return len(self.devices)
+
+    @property
+    def steps(self) -> int:
+        """How many steps it takes; all messages of a step travel at the same time."""
+        return self.hops[-1].time if self.hops else 0
+
+    @cached_property
+    def by_step(self) -> tuple[tuple[Hop, ...], ...]:
+        """The hops of each step, in order."""
+        found: list[list[Hop]] = [[] for _ in range(self.steps)]
+        for hop in self.hops:
+            found[hop.time - 1].append(hop)
+        return tuple(map(tuple, found))
+
+    def at(self, step: int) -> tuple[Hop, ...]:
+        """The hops of one step, counted from 1."""
+        return self.by_step[step - 1]
+
+    # ---- bytes -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def sent_bytes(self) -> dict[int, Bytes]:
+        """Bytes that each device sends, those that it only passes on included."""
+        return _total(((hop.source, hop.n_bytes) for hop in self.hops), self.devices)
+
+    @property
+    def max_sent_bytes(self) -> Bytes:
+        return max(self.sent_bytes.values())
+
+    @property
+    def mean_sent_bytes(self) -> Bytes:
+        return plain(Fraction(sum(self.sent_bytes.values())) / self.group)
+
+    @cached_property
+    def payload_bytes(self) -> dict[int, Bytes]:
+        """Bytes that each device sends of its own: what leaves it, without what it passes on for others.
+
+        Only where pieces have one sender and one receiver is that less than `sent_bytes`.
+        """
+        if self.kind not in ROUTED:
+            return self.sent_bytes
+        position = {device: place for place, device in enumerate(self.devices)}
+        each = ((hop, sum(piece.block == position[hop.source] for piece in hop.pieces)) for hop in self.hops)
+        own = ((hop.source, hop.n_bytes * Fraction(mine, len(hop.pieces))) for hop, mine in each)
+        return _total(own, self.devices)
+
+    @cached_property
+    def link_bytes(self) -> dict[Link, Bytes]:
+        """Bytes over each directed link that carries anything, in the order of devices."""
+        return _total(((hop.link, hop.n_bytes) for hop in self.hops), sorted({hop.link for hop in self.hops}))
+
+    @property
+    def busiest_link_bytes(self) -> Bytes:
+        return max(self.link_bytes.values(), default=0)
+
+    def link_bytes_at(self, step: int) -> dict[Link, Bytes]:
+        """Bytes over each directed link in one step."""
+        return {hop.link: hop.n_bytes for hop in self.at(step)}
+
+    # ---- time --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def time_bytes(self) -> Bytes:
+        """Time in link units: bytes that pass one after another, the largest message of each step."""
+        return plain(sum((max(hop.n_bytes for hop in hops) for hops in self.by_step), Fraction(0)))
+
+    def seconds(self, link_bytes_per_second: float, hop_seconds: float = 0.0) -> float:
+        """Modelled time: in each step the largest message at one link's one-way rate, or the least time of a hop."""
+        largest = (max(hop.n_bytes for hop in hops) for hops in self.by_step)
+        return sum(max(float(n_bytes) / link_bytes_per_second, hop_seconds) for n_bytes in largest)
+
+    # ---- elsewhere ---------------------------------------------------------------------------------------------
+
+    def placed(self, devices: Sequence[int]) -> Schedule:
+        """The same schedule with the devices at each position called by these numbers."""
+        call = dict(zip(self.devices, devices, strict=True))
+        hops = (
+            hop._replace(
+                source=call[hop.source],
+                target=call[hop.target],
+                link=hop.link._replace(source=call[hop.source], target=call[hop.target]),
+            )
+            for hop in self.hops
+        )
+        return dataclasses.replace(self, hops=tuple(hops), devices=tuple(devices))
+
+    def __repr__(self) -> str:
+        sizes = "x".join(map(str, self.sizes))
+        return f"<Schedule {self.name} on {sizes}: {count(self.steps, 'step')}, {count(len(self.hops), 'hop')}>"
+
+
+def plain(n_bytes: Bytes) -> Bytes:
+    """A whole number where it is one, an exact fraction otherwise."""
+    return int(n_bytes) if Fraction(n_bytes).denominator == 1 else Fraction(n_bytes)
+
+
+def _total(items: Iterable[tuple], keys: Iterable) -> dict:
+    total = {key: Fraction(0) for key in keys}
+    for key, n_bytes in items:
+        total[key] += n_bytes
+    return {key: plain(n_bytes) for key, n_bytes in total.items()}

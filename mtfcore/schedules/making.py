@@ -1,0 +1,124 @@
+"""`schedule`: the hops of any collective on a ring, a two-way ring, a line, or several torus axes at once.
+
+    all_gather       every block spreads to all devices; each device passes on what it has just received
+    reduce_scatter   an all-gather run backwards: arrows turned round, and the receiver adds what arrives
+    all_reduce       a reduce-scatter, then an all-gather
+    all_to_all       every device has a block for each other one; all go hop by hop, through the devices between
+    permute          each device sends its block to one other, over the devices between
+    halo_exchange    half of what a device sends goes to the one before and half to the one after, not round the end
+
+    >>> schedules.schedule("all_reduce", (4, 4, 4), "two_way", n_bytes=1 << 20)
+    <Schedule two-way ring all-reduce over 3 axes at once on 4x4x4: 12 steps, ... hops>
+
+Bytes are exact: where a block does not divide into whole bytes, they are fractions. Sources: arXiv 2211.05102,
+appendix A.1 (rings); DESIGN: "Bytes sent by one device". Next file to read: `replaying`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from mtfcore.errors import nearest, refuse
+from mtfcore.notation import as_size, as_whole
+from mtfcore.schedules.grid import WAYS, Grid
+from mtfcore.schedules.hops import Hop, Schedule, plain
+from mtfcore.schedules.spreading import Messages, backwards, route, spread
+
+KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo_exchange")
+RINGS = "arXiv 2211.05102, appendix A.1"
+ROUTES = "hop by hop through the neighbours, one axis after another"
+
+
+def schedule(
+    kind: str,
+    sizes: int | Sequence[int],
+    way: str | Sequence[str] = "two_way",
+    n_bytes: int = 1,
+    *,
+    pairs: Iterable[tuple[int, int]] | None = None,
+    at_once: bool = True,
+) -> Schedule:
+    """The hops of a collective in a group of devices, each of which holds `n_bytes` before.
+
+    `sizes` are those of the group's axes, outermost first; `way` is one for all axes or one for each. `pairs`
+    (from, to) belong to a permute; without them every device sends to the next position, the last to the first.
+    `at_once`: several axes carry shares of the data at the same time; otherwise the axes take turns.
+    """
+    sizes = (sizes,) if as_whole(sizes) is not None else tuple(sizes)
+    ways = (way,) * len(sizes) if isinstance(way, str) else tuple(way)
+    refuse(_faults(kind, sizes, ways, n_bytes), f"schedule of {kind!r:.100} over {sizes!r:.100}")
+    grid = Grid(tuple(map(int, sizes)), ways, at_once)
+    wanted = _pairs(kind, grid.group, pairs)
+    hops = _hops(kind, grid, Fraction(_block_bytes(kind, n_bytes, grid.group), len(grid.orders)), wanted)
+    source = ROUTES if wanted else RINGS
+    return Schedule(
+        kind, grid.sizes, ways, n_bytes, len(grid.orders), hops, _name(kind, grid), source,
+        tuple(range(grid.group)), tuple(wanted) if kind == "permute" else (),
+    )  # fmt: skip
+
+
+def _hops(kind: str, grid: Grid, piece_bytes: Fraction, pairs: list[tuple[int, int]]) -> tuple[Hop, ...]:
+    if kind == "all_gather":
+        return _written(spread(grid), piece_bytes, "store")
+    if kind in ("reduce_scatter", "all_reduce"):
+        return _sums(grid, piece_bytes, again=kind == "all_reduce")
+    return _written(route(grid, pairs), piece_bytes, "store")
+
+
+def _sums(grid: Grid, piece_bytes: Fraction, again: bool) -> tuple[Hop, ...]:
+    """Reduce-scatter; for an all-reduce (`again`) the sums are then gathered."""
+    out = spread(grid)
+    steps = max((time for time, _ in out), default=0)
+    sums = _written(backwards(out, steps), piece_bytes, "add")
+    return sums + (_written(out, piece_bytes, "store", steps) if again else ())
+
+
+def _written(messages: Messages, piece_bytes: Fraction, combine: str, after: int = 0) -> tuple[Hop, ...]:
+    """The messages as hops, in order of step and link; `after` steps come before."""
+    most = max(map(len, messages.values()), default=0)
+    n_bytes = [plain(piece_bytes * n) for n in range(most + 1)]
+    return tuple(
+        Hop(after + time, link.source, link.target, tuple(pieces), n_bytes[len(pieces)], link, combine)
+        for (time, link), pieces in sorted(messages.items())
+    )
+
+
+def _block_bytes(kind: str, n_bytes: int, group: int) -> Fraction:
+    """Bytes of one block: what a device holds, or its part for each of the group."""
+    if kind == "halo_exchange":
+        return Fraction(n_bytes, 2)  # an edge for each neighbour
+    return Fraction(n_bytes, group if kind in ("reduce_scatter", "all_reduce", "all_to_all") else 1)
+
+
+def _pairs(kind: str, group: int, pairs: Iterable[tuple[int, int]] | None) -> list[tuple[int, int]]:
+    """Who sends to whom; what a device keeps for itself makes no hop."""
+    everyone = range(group)
+    if kind == "all_to_all":
+        return list(itertools.permutations(everyone, 2))
+    if kind == "halo_exchange":
+        return [(i, j) for i in everyone for j in (i - 1, i + 1) if 0 <= j < group]
+    if kind == "permute":
+        return [(i, (i + 1) % group) for i in everyone] if pairs is None else sorted(pairs)
+    return []
+
+
+def _name(kind: str, grid: Grid) -> str:
+    """`two-way ring all-gather`, `line all-to-all over 2 axes at once`."""
+    words = {"ring": "one-way ring", "two_way": "two-way ring", "line": "line"}
+    ways = " and ".join(dict.fromkeys(words[way] for way in grid.ways)) or "no axis:"
+    axes = sum(size > 1 for size in grid.sizes)
+    over = f" over {axes} axes {'at once' if grid.at_once else 'in turn'}" if axes > 1 else ""
+    return f"{ways} {kind.replace('_', '-')}{over}"
+
+
+def _faults(kind: str, sizes: Sequence[object], ways: Sequence[object], n_bytes: object) -> list[str]:
+    faults = [] if kind in KINDS else [f"unknown kind; {nearest(kind, KINDS)}"]
+    faults += [f"unknown way {way!r:.100}; {nearest(way, WAYS)}" for way in dict.fromkeys(ways) if way not in WAYS]
+    faults += [f"size {size!r:.100}; a size is a whole number, at least 1" for size in sizes if as_size(size) is None]
+    if len(ways) != len(sizes):
+        faults.append(f"{len(ways)} ways for {len(sizes)} axes; give one way, or one for each axis")
+    if as_whole(n_bytes) is None or n_bytes < 0:
+        faults.append(f"n_bytes is {n_bytes!r:.100}; it is a whole number of bytes")
+    return faults

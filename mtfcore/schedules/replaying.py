@@ -1,0 +1,156 @@
+"""`replay`: carry out the hops of a schedule on numpy arrays, strictly.
+
+    >>> plan = schedules.schedule("reduce_scatter", (4,), "ring")
+    >>> schedules.replay(plan, [np.arange(8) * 10 ** device for device in range(4)])[1]
+    array([2222, 3333])
+
+A device sends only what it holds when the step begins, and on one directed link goes at most one message a step;
+anything else is a `ReplayError`. An addend that was sent is gone, and so is a piece that was only passed on.
+What the arrays mean, all cut along their first dimension (uneven and empty blocks are allowed):
+
+    all_gather       in: a block                        out: all blocks
+    reduce_scatter   in: an addend of the whole array   out: the device's block of the sum
+    all_reduce       in: an addend of the whole array   out: the whole sum
+    all_to_all       in: a block for each device        out: a block from each device
+    permute          in: the device's array             out: the one sent to it, zeros where none is
+    halo_exchange    in: (edge for the device before, edge for the one after), each an array
+                     out: (edge from the device before, edge from the one after), None where there is no device
+
+Next file to read: `placing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtfcore.schedules.hops import ROUTED, Hop, Piece, Schedule
+
+Held = dict[Piece, np.ndarray]  # what one device holds, each piece flat
+State = list[Held]  # by position in the group
+
+
+class ReplayError(RuntimeError):
+    """A hop that cannot be: a device sends what it does not hold, or two messages meet on a link."""
+
+
+def replay(
+    schedule: Schedule,
+    arrays: Sequence[Any],
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add,
+) -> list[Any]:
+    """What each device has at the end, by position in the group. `combine` is how addends are joined (np.add)."""
+    state = start(schedule, arrays)
+    for hops in schedule.by_step:
+        advance(schedule, state, hops, combine)
+    return END[schedule.kind](schedule, state, arrays)
+
+
+def start(schedule: Schedule, arrays: Sequence[Any]) -> State:
+    """The pieces that each device holds before the first step: flat views of the arrays, never copies."""
+    if len(arrays) != schedule.group:
+        raise ValueError(f"{len(arrays)} arrays for a group of {schedule.group} devices: give one for each")
+    return [_cut(schedule, position, array) for position, array in enumerate(arrays)]
+
+
+def advance(schedule: Schedule, state: State, hops: Sequence[Hop], combine: Callable = np.add) -> None:
+    """One step, in place: first everything is sent as it stands, then everything arrives."""
+    place = {device: position for position, device in enumerate(schedule.devices)}
+    if len({hop.link for hop in hops}) < len(hops):
+        raise ReplayError(f"step {hops[0].time}: two messages on one link")
+    routed = schedule.kind in ROUTED
+    sent = [_sent(state[place[hop.source]], hop, routed or hop.combine == "add") for hop in hops]
+    for hop, values in zip(hops, sent, strict=True):
+        held = state[place[hop.target]]
+        if hop.combine == "add":
+            values = {piece: combine(held[piece], value) for piece, value in values.items()}
+        held.update(values)
+
+
+def _sent(held: Held, hop: Hop, gone: bool) -> Held:
+    try:
+        return {piece: held.pop(piece) if gone else held[piece] for piece in hop.pieces}
+    except KeyError as missing:
+        raise ReplayError(f"{hop}: device {hop.source} does not hold {missing.args[0]}") from None
+
+
+# ---- what a device's array is cut into, and what its pieces make -------------------------------------------------
+
+
+def _parts(schedule: Schedule, block: np.ndarray) -> list[np.ndarray]:
+    return np.array_split(block.reshape(-1), schedule.parts)
+
+
+def _cut(schedule: Schedule, position: int, array: Any) -> Held:
+    """The pieces of one device's array."""
+    kind, group = schedule.kind, schedule.group
+    if kind == "halo_exchange":
+        blocks = {(position, position + side): np.asarray(edge) for side, edge in zip((-1, 1), array, strict=True)}
+    elif kind == "all_gather":
+        blocks = {(position, None): np.asarray(array)}
+    elif kind == "permute":
+        blocks = {(position, target): np.asarray(array) for source, target in schedule.pairs if source == position}
+    else:
+        cut = np.array_split(np.asarray(array), group)
+        blocks = {(position, n) if kind == "all_to_all" else (n, None): block for n, block in enumerate(cut)}
+    return {
+        Piece(block, part, target): value
+        for (block, target), whole in blocks.items()
+        for part, value in enumerate(_parts(schedule, whole))
+    }
+
+
+def _join(schedule: Schedule, held: Held, like: Any, block: int, target: int | None = None) -> np.ndarray:
+    """One block put together again from its parts."""
+    parts = [held[Piece(block, part, target)] for part in range(schedule.parts)]
+    return np.concatenate(parts).reshape(np.shape(like))
+
+
+def _gathered(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
+    return [np.concatenate([_join(schedule, held, block, n) for n, block in enumerate(arrays)]) for held in state]
+
+
+def _own_sums(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
+    blocks = np.array_split(np.asarray(arrays[0]), schedule.group)
+    return [_join(schedule, held, blocks[position], position) for position, held in enumerate(state)]
+
+
+def _all_sums(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
+    blocks = np.array_split(np.asarray(arrays[0]), schedule.group)
+    return [np.concatenate([_join(schedule, held, block, n) for n, block in enumerate(blocks)]) for held in state]
+
+
+def _exchanged(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
+    cut = [np.array_split(np.asarray(array), schedule.group) for array in arrays]
+    return [
+        np.concatenate([_join(schedule, held, blocks[position], n, position) for n, blocks in enumerate(cut)])
+        for position, held in enumerate(state)
+    ]
+
+
+def _permuted(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
+    sender = {target: source for source, target in schedule.pairs}
+    return [
+        _join(schedule, held, arrays[sender[position]], sender[position], position)
+        if position in sender
+        else np.zeros_like(arrays[position])
+        for position, held in enumerate(state)
+    ]
+
+
+def _edges(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def edge(position: int, side: int) -> np.ndarray | None:
+        other = position + side
+        if not 0 <= other < schedule.group:
+            return None
+        return _join(schedule, state[position], arrays[other][side < 0], other, position)
+
+    return [(edge(position, -1), edge(position, 1)) for position in range(schedule.group)]
+
+
+END: dict[str, Callable] = {
+    "all_gather": _gathered, "reduce_scatter": _own_sums, "all_reduce": _all_sums,
+    "all_to_all": _exchanged, "permute": _permuted, "halo_exchange": _edges,
+}  # fmt: skip
