@@ -14,8 +14,8 @@ from jax import Array, lax
 
 from mtfcore.kernels import KERNELS, Call
 from mtfcore.mesh import Mesh
-from mtfcore.permuting import permute_axes, permute_pairs
-from mtfcore.steps import INPUT, Program, Step
+from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
+from mtfcore.steps import INPUT, OUTPUT, Program, Step
 
 Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
 
@@ -28,16 +28,18 @@ def interpret(program: Program, inputs: Sequence[Array], record: Record | None =
     for number, step in enumerate(program.steps):
         arrays = [env[value] for value in step.inputs]
         if step.kind == "repeat":
-            result, inner = _repeat(step, arrays, record is not None)
+            results, inner = _repeat(step, arrays, record is not None)
             if record is not None:
                 record |= {(number, *path): value for path, value in inner.items()}
         else:
-            result = _one(step, arrays, program.mesh)
-        expected = step.after.local_shape(program.mesh)
-        assert result.shape == expected, f"{step!r} made {result.shape}, planned {expected}"
-        env[step.output] = result
+            results = [_one(step, arrays, program.mesh)]
+        for value, result in zip(step.outputs, results, strict=True):
+            expected = program.shardings[value].local_shape(program.mesh)
+            assert result.shape == expected, f"{step!r} made {result.shape}, planned {expected}"
+            env[value] = result
         if record is not None:
-            record[(number,)] = result
+            record[(number,)] = results[0]
+            record |= {(OUTPUT, number, place): results[place] for place in range(1, len(results))}
     return [env[port.value] for port in program.outputs]
 
 
@@ -52,7 +54,10 @@ def _one(step: Step, arrays: list[Array], mesh: Mesh) -> Array:
 
 
 def _start(step: Step, mesh: Mesh) -> Any:
-    """Where this device's part of a looked-up dimension begins."""
+    """Where this device's part of a looked-up dimension begins, or the rows that it needs of what it holds."""
+    if step.kind == "trim":
+        own = lax.axis_index(step.after.on[step.params["dim"]])
+        return step.params["start"] + own * step.params["step"]
     if step.kind != "gather":
         return 0
     table, dim = step.before[1], step.params["dim"]
@@ -60,16 +65,18 @@ def _start(step: Step, mesh: Mesh) -> Any:
     return lax.axis_index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
 
 
-def _repeat(step: Step, arrays: list[Array], recording: bool) -> tuple[Array, Record]:
-    count = step.params["n_stacked"]
-    stacked, captured = arrays[1 : 1 + count], arrays[1 + count :]
+def _repeat(step: Step, arrays: list[Array], recording: bool) -> tuple[list[Array], Record]:
+    n_carry, n_stacked = step.params["n_carry"], step.params["n_stacked"]
+    carry, stacked = arrays[:n_carry], arrays[n_carry : n_carry + n_stacked]
+    captured = arrays[n_carry + n_stacked :]
 
-    def turn(carry: Array, parts: list[Array]) -> tuple[Array, Record]:
+    def turn(carry: list[Array], parts: list[Array]) -> tuple[list[Array], tuple[list[Array], Record]]:
         inner: Record | None = {} if recording else None
-        (after,) = interpret(step.body, [carry, *parts, *captured], inner)
-        return after, inner or {}
+        results = interpret(step.body, [*carry, *parts, *captured], inner)
+        return results[:n_carry], (results[n_carry:], inner or {})
 
-    return lax.scan(turn, arrays[0], stacked, length=step.times)
+    after, (outputs, record) = lax.scan(turn, carry, stacked, length=step.times, reverse=step.params["reverse"])
+    return [*after, *outputs], record
 
 
 # ---- moves: one JAX call each -----------------------------------------------------------------------------------
@@ -109,7 +116,11 @@ def _permute(step: Step, array: Array, mesh: Mesh) -> Array:
     return lax.ppermute(array, permute_axes(step, mesh), permute_pairs(step, mesh))
 
 
+def _halo_exchange(step: Step, array: Array, mesh: Mesh) -> Array:
+    return lax.ppermute(array, permute_axes(step, mesh), halo_pairs(step, mesh))
+
+
 MOVES: dict[str, Callable[[Step, Array, Mesh], Array]] = {
     "slice": _slice, "mask": _mask, "all_gather": _all_gather, "reduce_scatter": _reduce_scatter,
-    "all_reduce": _all_reduce, "all_to_all": _all_to_all, "permute": _permute,
+    "all_reduce": _all_reduce, "all_to_all": _all_to_all, "permute": _permute, "halo_exchange": _halo_exchange,
 }  # fmt: skip

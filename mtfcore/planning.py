@@ -21,6 +21,7 @@ from mtfcore.mesh import Mesh
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.moves import State
 from mtfcore.rules.operations import PLANNERS, reshard_steps
+from mtfcore.rules.pruning import needed
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
@@ -56,7 +57,7 @@ def plan(
     place = {} if place is None else place
     _check_place(place, graph)
     planner = Planner(graph, mesh, layout, bool(search))
-    return planner.program(planner.input_places(place))
+    return planner.program([[s] for s in planner.input_places(place)])
 
 
 def _check_place(place: Mapping[str, Any], graph: Graph) -> None:
@@ -79,36 +80,56 @@ class Planner:
         self.dtypes: list[str] = []
         self.placed: dict[int, Sharding] = {}  # tensor → where it lies when made
         self.forms: dict[int, dict[Sharding, int]] = {}  # tensor → every sharding it lies in, and that value
+        self.loops: dict[int, dict[int, list[tuple[Sharding, int]]]] = {}  # loop → what it makes, place by place
+        self.by_place: list[tuple[int, Port]] = []  # of a loop's body: outputs, each in every form
+        self.everywhere = {id(graph): self.placed}  # graph → `placed`, those around and inside loops included
 
     # ---- the walk
 
-    def program(self, places: Sequence[Sharding], carry: Sharding | None = None) -> Program:
-        """Plan every operation; `carry` is where the only output of a loop body must lie."""
+    def program(self, places: Sequence[Sequence[Sharding]], carries: Sequence[Sharding] | None = None) -> Program:
+        """Plan every operation. Of a loop's body, `carries` says where what is carried must lie after a turn."""
         inputs = []
-        for (name, number), s in zip(self.graph.inputs.items(), places, strict=True):
-            value = self.new_value(s, self.graph.ops[number].dtype)
-            self.forms[number], self.placed[number] = {s: value}, s
-            inputs.append(Port(name, value, s, self.dtypes[value]))
+        for (name, number), forms in zip(self.graph.inputs.items(), places, strict=True):
+            self.forms[number], self.placed[number] = {}, forms[0]
+            for k, s in enumerate(forms):
+                value = self.forms[number][s] = self.new_value(s, self.graph.ops[number].dtype)
+                inputs.append(Port(name if k == 0 else f"{name}_{k}", value, s, self.dtypes[value]))
         for number, op in enumerate(self.graph.ops):
             if op.kind != "input":
                 PLANNERS[op.kind](self, number, op)
-        outputs = [self.output(name, number, carry) for name, number in self.graph.outputs.items()]
-        steps = _needed(self.steps, outputs)
-        values = [*[port.value for port in inputs], *[step.output for step in steps]]
+        outputs = self.outputs() if carries is None else self.body_outputs(carries)
+        steps = needed(self.steps, {port.value for port in outputs})
+        values = [*[port.value for port in inputs], *[value for step in steps for value in step.outputs]]
         dtypes, shardings = ({value: known[value] for value in values} for known in (self.dtypes, self.shardings))
         return Program(
             self.graph.name, self.mesh, tuple(inputs), tuple(outputs), steps, self.graph, self.placed,
             dtypes, shardings, self.layout,
         )  # fmt: skip
 
-    def output(self, name: str, number: int, carry: Sharding | None) -> Port:
-        s = carry or self.placed[number]
-        value = self.need(number, s, "the next turn takes it as")
-        return Port(name, value, s, self.dtypes[value])
+    def outputs(self) -> list[Port]:
+        return [self.port(name, self.forms[n][self.placed[n]]) for name, n in self.graph.outputs.items()]
 
-    def sub_program(self, body: Graph, places: Sequence[Sharding], carry: Sharding) -> Program:
-        """The program of a loop body, its inputs lying as given."""
-        return Planner(body, self.mesh, self.layout, self.search).program(places, carry)
+    def body_outputs(self, carries: Sequence[Sharding]) -> list[Port]:
+        """Of a loop's body: each carry where the next turn takes it, each further output in every form it has."""
+        self.by_place = []
+        for place, (name, number) in enumerate(self.graph.outputs.items()):
+            if place < len(carries):
+                values = [self.need(number, carries[place], "the next turn takes it as")]
+            else:
+                usual = self.forms[number][self.placed[number]]
+                values = [usual, *[value for value in self.forms[number].values() if value != usual]]
+            self.by_place += [(place, self.port(name, value)) for value in values]
+        return [port for _, port in self.by_place]
+
+    def port(self, name: str, value: int) -> Port:
+        return Port(name, value, self.shardings[value], self.dtypes[value])
+
+    def inner(self, body: Graph) -> Planner:
+        """A planner for the body of a loop."""
+        sub = Planner(body, self.mesh, self.layout, self.search)
+        self.everywhere[id(body)] = sub.placed
+        sub.everywhere = self.everywhere
+        return sub
 
     def input_places(self, place: Mapping[str, str | Sharding]) -> list[Sharding]:
         """Where each input lies: as `place` says, else as the layout says."""
@@ -183,6 +204,17 @@ class Planner:
         self.steps.append(Step(kind, tuple(values), output, before, after, dtype, **more))
         return output
 
+    def emit_loop(
+        self, values: Sequence[int], outputs: Sequence[int], params: dict[str, Any], tensor: int, body: Program, n: int
+    ) -> None:
+        """Append a loop, which makes several values."""
+        before, first = tuple(self.shardings[value] for value in values), outputs[0]
+        self.steps.append(Step(
+            "repeat", tuple(values), first, before, self.shardings[first], self.dtypes[first],
+            params={**params, "n": n}, why=f"one turn is planned; {n} turns run as one loop", tensor=tensor, body=body,
+            times=n, more=tuple(outputs[1:]),
+        ))  # fmt: skip
+
     def collective(
         self, kind: str, value: int, after: Sharding, axes: Axes, params: dict[str, Any], why: str, tensor: int
     ) -> int:
@@ -214,17 +246,6 @@ class Planner:
 
     def local_shape(self, s: Sharding) -> list[int]:
         return [dim.size // self.mesh.group_size(on) for dim, on in zip(s.dims, s.axes, strict=True)]
-
-
-def _needed(steps: Sequence[Step], outputs: Sequence[Port]) -> tuple[Step, ...]:
-    """The steps that some output needs. JAX drops the others when it runs, so a plan with them would promise too much:
-    moves to a place that was asked for and that nothing then reads, operations whose result is not returned."""
-    read, kept = {port.value for port in outputs}, []
-    for step in reversed(steps):
-        if step.output in read:
-            kept.append(step)
-            read.update(step.inputs)
-    return tuple(reversed(kept))
 
 
 def summable(s: Sharding, dtype: str) -> Sharding:

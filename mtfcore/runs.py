@@ -24,7 +24,7 @@ from mtfcore.errors import LayoutError
 from mtfcore.mesh import DeviceLike, Mesh
 from mtfcore.notation import as_whole
 from mtfcore.sharding import Sharding
-from mtfcore.steps import INPUT, Port, Program, Step
+from mtfcore.steps import INPUT, OUTPUT, Port, Program, Step
 from mtfcore.tensor import Graph
 
 
@@ -125,12 +125,13 @@ class Run:
         for place in outer:
             program = program.steps[place].body
         made = {s.output: (n,) for n, s in enumerate(program.steps)}
+        made |= {value: (OUTPUT, n, k) for n, s in enumerate(program.steps) for k, value in enumerate(s.more, 1)}
         made |= {port.value: (INPUT, n) for n, port in enumerate(program.inputs)}
         return [self._value((*outer, *made[value]), device, turn) for value in program.steps[number].inputs]
 
     def _value(self, path: tuple[int, ...], device: DeviceLike, turn: int) -> np.ndarray:
         value = self._record[path][self.program.mesh.device(device)]
-        loops = len(path) - (2 if path[-2:-1] == (INPUT,) else 1)
+        loops = len(path) - (2 if path[-2:-1] == (INPUT,) else 3 if path[-3:-2] == (OUTPUT,) else 1)
         number, turns = as_whole(turn), value.shape[:loops]
         if loops and (number is None or not all(-count <= number < count for count in turns)):
             raise LayoutError(f"the loop has turns 0 to {min(turns) - 1} (or -1, the last), not {turn!r:.200}")

@@ -126,20 +126,38 @@ def _from(name: str, s: Sharding) -> tuple[str, ...]:
 
 def _repeat(step: Step, operands: list[str], names: Names, indent: int) -> list[str]:
     """A loop: the body as a function of what it carries and this turn's entry of every stacked array."""
-    inner, count = names.inside(step), step.params["n_stacked"]
-    carry, *parts = [inner[port.value] for port in step.body.inputs[: 1 + count]]
+    inner, n_carry, count = names.inside(step), step.params["n_carry"], step.params["n_stacked"]
+    ports = [inner[port.value] for port in step.body.inputs[: n_carry + count]]
+    carries, parts = ports[:n_carry], ports[n_carry:]
     turn, entry = inner.function, names.free("parts")
-    stacked = _tuple(operands[1 : 1 + count]) if count else "None"
-    (result,) = [inner[port.value] for port in step.body.outputs]
-    unpacked = [f"{', '.join(parts) if count > 1 else _tuple(parts)} = {entry}"] if count else []
-    body = [*unpacked, *statements(step.body, inner, indent + 1), f"return {result}, None"]
+    carry = carries[0] if n_carry == 1 else names.free("carry")
+    results = [inner[port.value] for port in step.body.outputs]
+    made = [names[value] for value in step.outputs]
+    body = [f"{_targets(carries)} = {carry}"] if n_carry != 1 and carries else []
+    body += [f"{_targets(parts)} = {entry}"] if count else []
+    body += [*statements(step.body, inner, indent + 1), f"return {_pair(results, n_carry)}"]
+    stacked = _tuple(operands[n_carry : n_carry + count]) if count else "None"
+    start = operands[0] if n_carry == 1 else _tuple(operands[:n_carry])
+    backwards = ", reverse=True" if step.params["reverse"] else ""
+    call = f"lax.scan({turn}, {start}, {stacked}, length={step.times}{backwards})"
     return [
         "",
         f"def {turn}({carry}, {entry}):  # one turn of {step.times}",
         *textwrap.indent("\n".join(body), INDENT).splitlines(),
         "",
-        f"{names[step.output]}, _ = lax.scan({turn}, {operands[0]}, {stacked}, length={step.times})",
+        f"{_pair(made, n_carry, '_')} = {call}",
     ]
+
+
+def _targets(names: list[str]) -> str:
+    return ", ".join(names) if len(names) > 1 else _tuple(names)
+
+
+def _pair(results: list[str], n_carry: int, nothing: str = "None") -> str:
+    """What a turn hands on, and what it gives out: `h, None` or `(h, k), (y,)`."""
+    carries, outputs = results[:n_carry], results[n_carry:]
+    first = carries[0] if n_carry == 1 else _tuple(carries) if carries else "()"
+    return f"{first}, {_tuple(outputs) if outputs else nothing}"
 
 
 def _masked_inputs(program: Program, names: Names) -> list[str]:

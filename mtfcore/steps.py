@@ -22,9 +22,10 @@ from mtfcore.notation import format_axes
 from mtfcore.numbers import count
 from mtfcore.sharding import Axes, Sharding
 
-COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
+COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo_exchange")
 MOVES = ("slice", "mask", *COLLECTIVES)
 INPUT = -1  # in the path of a recorded value: (INPUT, n) is the n-th input of the program, or of a loop's body
+OUTPUT = -2  # and (OUTPUT, step, n) the n-th value that a loop makes, the first being that of (step,)
 
 
 def link_bytes(kind: str, n_bytes: int, group: int) -> int | Fraction:
@@ -36,7 +37,7 @@ def link_bytes(kind: str, n_bytes: int, group: int) -> int | Fraction:
         return 0
     if kind == "all_gather":
         return n_bytes * (group - 1)
-    sent = Fraction(n_bytes) if kind == "permute" else Fraction(n_bytes * (group - 1), group)
+    sent = Fraction(n_bytes) if kind in ("permute", "halo_exchange") else Fraction(n_bytes * (group - 1), group)
     sent = 2 * sent if kind == "all_reduce" else sent
     return int(sent) if sent.denominator == 1 else sent
 
@@ -60,6 +61,12 @@ class Step:
     tensor: int = -1  # the tensor of the function that this step makes, moves or needs
     body: Program | None = None  # of a repeat
     times: int = 1  # how often it runs
+    more: tuple[int, ...] = ()  # of a repeat: the values it makes besides `output`
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Every value that it makes: one, but for loops."""
+        return (self.output, *self.more)
 
     @property
     def link_bytes(self) -> int | Fraction:
@@ -77,7 +84,7 @@ class Step:
     def label(self) -> str:
         """What it does in a few words: `reduce_scatter over x into F`."""
         dims = self.params.get("dims", ())
-        word = {"all_gather": "of", "reduce_scatter": "into", "slice": "of"}.get(self.kind)
+        word = {"all_gather": "of", "reduce_scatter": "into", "slice": "of", "halo_exchange": "of"}.get(self.kind)
         fn = self.params.get("fn", "sum")
         kind = f"{self.kind} ({fn})" if self.kind == "all_reduce" and fn != "sum" else self.kind
         if self.kind in MOVES:
@@ -170,7 +177,7 @@ class Program:
         """Bytes sent by one device (modelled), in total and by mesh axis.
 
         A group over several axes is divided as its ring phases are, outermost axis first; a permute counts on
-        the first axis it changes.
+        the first axis it changes, a halo exchange on its innermost one.
         """
         by_axis: dict[str, Fraction] = {axis: Fraction(0) for axis in self.mesh.names}
         for step in self.collectives():
@@ -213,8 +220,8 @@ class Program:
 
 def split_by_axis(step: Step, mesh: Mesh) -> dict[str, Fraction]:
     """How a collective's bytes fall on its axes; the sum is exactly `step.link_bytes`."""
-    if step.kind == "permute":
-        return {step.axes[0]: Fraction(step.link_bytes)}
+    if step.kind in ("permute", "halo_exchange"):  # neighbours along several axes mostly differ in the innermost
+        return {step.axes[0 if step.kind == "permute" else -1]: Fraction(step.link_bytes)}
     total, done, parts = Fraction(step.link_bytes), 1, {}
     for axis in step.axes:  # outermost first: n(k-1)/k of all, then the same of what is left
         size = mesh[axis]

@@ -17,7 +17,7 @@ from mtfcore.steps import MOVES, Program, Step
 
 MOVED = {
     "slice": "sliced", "mask": "masked", "all_gather": "gathered", "reduce_scatter": "scattered",
-    "all_reduce": "summed", "all_to_all": "exchanged", "permute": "permuted",
+    "all_reduce": "summed", "all_to_all": "exchanged", "permute": "permuted", "halo_exchange": "received",
 }  # fmt: skip
 RESERVED = frozenset({"jax", "jnp", "lax", "mesh", "P", "AxisType", "NamedSharding", "in_specs", "out_specs", "place"})
 
@@ -46,6 +46,7 @@ class Names:
         self.returned = {} if is_body else {port.value: port.name for port in reversed(program.outputs)}
         for number, step in enumerate(program.steps):
             self.known[step.output] = self._name(number, step)
+            self.known |= {value: self._made(value) for value in step.more}
 
     def __getitem__(self, value: int) -> str:
         return self.known[value]
@@ -53,8 +54,8 @@ class Names:
     def inside(self, step: Step) -> Names:
         """The names inside a loop: what every turn reads from outside keeps its name there."""
         if step.output not in self.bodies:
-            ports, n_stacked = step.body.inputs, step.params["n_stacked"]
-            captured = zip(ports[1 + n_stacked :], step.inputs[1 + n_stacked :], strict=True)
+            ports, first = step.body.inputs, step.params["n_carry"] + step.params["n_stacked"]
+            captured = zip(ports[first:], step.inputs[first:], strict=True)
             given = {port.value: self[value] for port, value in captured}
             self.bodies[step.output] = Names(step.body, given, self.taken, is_body=True)
         return self.bodies[step.output]
@@ -80,6 +81,13 @@ class Names:
             moved = f"{old.split('_')[0]}_{MOVED[step.kind] if fn == 'sum' else fn}"
             from_outside = step.inputs[0] in self.outside  # in a loop's body: a name assigned there would be local
             return old if self.last_read[step.inputs[0]] == number and not from_outside else self.free(moved)
+        return self._numbered()
+
+    def _made(self, value: int) -> str:
+        """The name of a further result of a loop."""
+        return self.free(self.returned[value]) if value in self.returned else self._numbered()
+
+    def _numbered(self) -> str:
         count = 1
         while f"h{count}" in self.taken:
             count += 1

@@ -29,36 +29,45 @@ Constrain = Callable[[Graph, int, Any], Any]
 def run_graph(graph: Graph, inputs: Sequence[Any], constrain: Constrain | None = None) -> list[Any]:
     """Every operation on whole arrays, in order; `constrain(graph, number, array)` may pin each result."""
     env = dict(zip(graph.inputs.values(), inputs, strict=True))
+    loops: dict[int, list[Any]] = {}
     for number, op in enumerate(graph.ops):
-        if op.kind != "input":
-            env[number] = _apply(graph, op, [env[i] for i in op.inputs], constrain)
-            if constrain:
-                env[number] = constrain(graph, number, env[number])
+        if op.kind == "input":
+            continue
+        if op.kind == "repeat":
+            loops[number] = _repeat(op, [env[i] for i in op.inputs], constrain)
+            env[number] = loops[number][0]
+        elif op.kind == "repeated":
+            env[number] = loops[op.inputs[0]][op.params["place"]]
+        else:
+            env[number] = _apply(graph, op, [env[i] for i in op.inputs])
+        if constrain:
+            env[number] = constrain(graph, number, env[number])
     return [env[number] for number in graph.outputs.values()]
 
 
-def _apply(graph: Graph, op: Op, arrays: list[Any], constrain: Constrain | None) -> Any:
+def _apply(graph: Graph, op: Op, arrays: list[Any]) -> Any:
     from mtfcore.kernels import KERNELS, Call
 
     if op.kind in ("reshard", "settle"):
         return arrays[0]
-    if op.kind == "repeat":
-        return _repeat(op, arrays, constrain)
     names = tuple(graph.ops[i].names for i in op.inputs)
     call = Call(names, op.names, tuple(dim.size for dim in op.dims), op.dtype, op.params)
     return KERNELS[op.kind](call, *arrays)
 
 
-def _repeat(op: Op, arrays: list[Any], constrain: Constrain | None) -> Any:
+def _repeat(op: Op, arrays: list[Any], constrain: Constrain | None) -> list[Any]:
     from jax import lax
 
-    count, body = op.params["n_stacked"], op.params["body"]
-    stacked, captured = arrays[1 : 1 + count], arrays[1 + count :]
+    n_carry, n_stacked, body = op.params["n_carry"], op.params["n_stacked"], op.params["body"]
+    carry, stacked = arrays[:n_carry], arrays[n_carry : n_carry + n_stacked]
+    captured = arrays[n_carry + n_stacked :]
 
-    def turn(carry: Any, parts: list[Any]) -> tuple[Any, None]:
-        return run_graph(body, [carry, *parts, *captured], constrain)[0], None
+    def turn(carry: list[Any], parts: list[Any]) -> tuple[list[Any], list[Any]]:
+        results = run_graph(body, [*carry, *parts, *captured], constrain)
+        return results[:n_carry], results[n_carry:]
 
-    return lax.scan(turn, arrays[0], stacked, length=op.params["n"])[0]
+    after, outputs = lax.scan(turn, carry, stacked, length=op.params["n"], reverse=op.params["reverse"])
+    return [*after, *outputs]
 
 
 class WholeRun:

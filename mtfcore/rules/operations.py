@@ -15,6 +15,8 @@ from mtfcore.elementwise import ELEMENTWISE
 from mtfcore.errors import refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.halo import plan_shift, plan_spatial
+from mtfcore.rules.looping import plan_repeat, plan_repeated
 from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
 from mtfcore.rules.resharding import shortest
@@ -162,31 +164,6 @@ def plan_made(planner: Planner, number: int, op: Op) -> int:
     return planner.finish(number, value, None)
 
 
-def plan_repeat(planner: Planner, number: int, op: Op) -> int:
-    """Plan the body once: the carry lies the same at the start and the end of every turn."""
-    body, n = op.params["body"], op.params["n"]
-    first, stacked = op.inputs[0], op.inputs[1 : 1 + op.params["n_stacked"]]
-    captured = op.inputs[1 + op.params["n_stacked"] :]
-    carry = planner.settled(first)
-    values = [planner.need(first, carry, "the loop carries its value as")]
-    places = [carry]
-    for i in stacked:
-        s = planner.placed[i]
-        loose = Sharding.of(s.dims, ((), *s.axes[1:]), s.partial)
-        values.append(planner.need(i, loose, "each turn takes one whole entry of the stack, so it lies as"))
-        places.append(Sharding.of(s.dims[1:], s.axes[1:], s.partial))
-    for i in captured:
-        values.append(planner.need(i, planner.placed[i], ""))
-        places.append(planner.placed[i])
-    program = planner.sub_program(body, places, carry)
-    why = f"one turn is planned; {n} turns run as one loop"
-    value = planner.emit(
-        "repeat", values, carry, op.dtype, params={"n": n, "n_stacked": len(stacked)}, tensor=number, why=why,
-        body=program, times=n,
-    )  # fmt: skip
-    return planner.finish(number, value, None)
-
-
 def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding, why: str, tensor: int) -> int:
     """Emit the moves of a shortest path; returns the value that lies at `goal`."""
     size = planner.bytes_of(planner.dtype_of(value))
@@ -212,4 +189,7 @@ PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
     "constant": plan_made,
     "index": plan_made,
     "repeat": plan_repeat,
+    "shift": plan_shift,
+    **dict.fromkeys(("windows", "conv", "conv_kernel"), plan_spatial),
+    "repeated": plan_repeated,
 }

@@ -185,7 +185,7 @@ OPERATIONS = [
     (lambda x, w, i, m: mtf.repeat(lambda c, p: c, 3, 5, x),
      "repeat: stacked is 5; expected tensors whose first dimension"),
     (lambda x, w, i, m: mtf.repeat(lambda c: c, 3, (), 5), TENSOR + "int"),
-    (lambda x, w, i, m: mtf.repeat(lambda c: c, 3, (), x, x), "repeat carries one tensor from turn to turn, got 2"),
+    (lambda x, w, i, m: mtf.repeat(lambda c: c, 3, (), x, x), "is called with 2 carries and 0 parts of the stack"),
     (lambda x, w, i, m: mtf.repeat(lambda c: mtf.sum(c, "B"), 3, (), x),
      "repeat: <lambda> was given x[B:8, E:4] (f32) and returns einsum(carry)[E:4] (f32); each turn must return what "
      "the next one takes"),
