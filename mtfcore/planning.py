@@ -25,7 +25,7 @@ from mtfcore.rules.pruning import needed
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
-from mtfcore.tensor import LAYOUT, Graph, Op
+from mtfcore.tensor import LAYOUT, Graph, Like, Op
 
 
 def plan(
@@ -150,12 +150,24 @@ class Planner:
         """Where an operation's result is wanted, if anything says so."""
         if op.out is None:
             return None
+        if isinstance(op.out, Like):
+            return self.like(op, op.out)
         try:
             s = self.layout.place(op.dims, self.mesh) if op.out == LAYOUT else op.out.check(self.mesh)
             summable(s, op.dtype)
         except LayoutError as error:
             raise LayoutError(f"result of {op.params.get('fn', op.kind)}: {error}") from None
         return s.without(self.ones)
+
+    def like(self, op: Op, like: Like) -> Sharding | None:
+        """Where a cotangent is wanted; a primal that still is a sum says nothing about it."""
+        s = self.everywhere[id(like.graph)][like.number]
+        return None if s.partial else Sharding.of(op.dims, tuple(s.on.get(name, ()) for name in op.names))
+
+    def other_forms(self, number: int) -> tuple[Sharding, ...]:
+        """Where else a tensor lies already, so that it need not be moved there."""
+        forms = self.forms[number]
+        return tuple(s for s in forms if s != self.placed[number]) if len(forms) > 1 else ()
 
     def need(self, number: int, goal: Sharding, why: str) -> int:
         """A value of this tensor lying at `goal`, moved there from the nearest form in which it already lies."""

@@ -19,7 +19,18 @@ from mtfcore.errors import LayoutError, nearest
 from mtfcore.sharding import Sharding
 
 LAYOUT = "layout"  # wanted where the layout says
-Wanted = Sharding | str | None  # an exact sharding, LAYOUT, or whatever the operands give
+
+
+@dataclass(frozen=True, eq=False)
+class Like:
+    """Wanted where another tensor lies: a cotangent where its primal does. `whole` says that sums are reduced too."""
+
+    graph: Graph
+    number: int
+    whole: bool = True
+
+
+Wanted = Sharding | str | Like | None  # an exact sharding, LAYOUT, as another, or whatever the operands give
 
 
 @dataclass(frozen=True, eq=False)

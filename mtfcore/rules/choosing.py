@@ -25,12 +25,13 @@ from typing import NamedTuple
 
 from mtfcore.dims import Dim
 from mtfcore.rules.moves import MeshItems, State
-from mtfcore.rules.resharding import Path, send_share, shortest, within
+from mtfcore.rules.resharding import Path, send_share, within
 from mtfcore.sharding import Axes, Sharding
 
 IDLE = ("idle", "")
 PARTIAL_SUM = "partial"
 ON = "on"
+Pair = tuple[tuple[Sharding, ...], Sharding, int]
 Role = tuple[str, str | int]  # ("on", dimension) | ("partial", operand number, or -1 for all) | IDLE
 
 
@@ -45,12 +46,29 @@ class Question:
     whole: frozenset[str] = frozenset()  # dimensions that no axis may cut during the operation
     combines: bool = False  # contracted dimensions are combined at once (max, min), never left partial
     free: bool = False  # search every axis, not only conflicts
+    halo: tuple[tuple[str, int], ...] = ()  # rows of the first operand that neighbours send along a dimension
+    forms: tuple[tuple[Sharding, ...], ...] = ()  # where else each operand lies already
+    owes: bool = False  # the result may stay a partial sum: whoever adds it up with others reduces it
+
+    def goal(self, result: Sharding) -> Sharding | None:
+        """Where the result has to go from where the operation leaves it."""
+        if self.want is None or not self.owes:
+            return self.want
+        used = self.want.used()
+        return Sharding.of(self.want.dims, self.want.axes, tuple(a for a in result.partial if a not in used))
+
+    def sources(self, operand: int) -> tuple[Sharding, ...]:
+        """Every form of an operand, the usual one first."""
+        return (self.operands[operand], *self.forms[operand]) if self.forms else (self.operands[operand],)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Every dimension that takes part, operands first, with its size."""
+        """Every dimension that takes part, operands first, with its size; of two sizes what divides both counts."""
         dims = [dim for s in self.operands for dim in s.dims] + [dim for dim in self.out if dim.name not in self.whole]
-        return {dim.name: dim.size for dim in dims}
+        found: dict[str, int] = {}
+        for dim in dims:
+            found[dim.name] = math.gcd(found.get(dim.name, 0), dim.size)
+        return found
 
 
 class Answer(NamedTuple):
@@ -162,19 +180,26 @@ class _Search:
         )  # fmt: skip
         return _lay(self.q.out, on, left, self.q.whole)
 
-    def pairs(self, needs: tuple[Sharding, ...], result: Sharding) -> list[tuple[Sharding, Sharding, int]]:
-        """(from, to, bytes an element) of every reshard that this choice asks for."""
-        pairs = [(a, b, size) for a, b, size in zip(self.q.operands, needs, self.bytes, strict=False) if a != b]
-        if self.q.want is not None and result != self.q.want:
-            pairs.append((result, self.q.want, self.bytes[-1]))
+    def pairs(self, needs: tuple[Sharding, ...], result: Sharding) -> list[Pair]:
+        """Every reshard that this choice asks for: where the tensor lies now, where it must, bytes an element."""
+        pairs = []
+        for number, (need, size) in enumerate(zip(needs, self.bytes, strict=False)):
+            sources = self.q.sources(number)
+            if need not in sources:
+                pairs.append((sources, need, size))
+        goal = self.q.goal(result)
+        if goal is not None and result != goal:
+            pairs.append(((result,), goal, self.bytes[-1]))
         return pairs
 
     def extra(self, on: dict[str, Axes], result: Sharding) -> float:
-        """Bytes that no reshard pays: the reduce-scatter a partial result still owes, the all-reduce of a combine."""
+        """Bytes that no reshard pays: the reduction a partial result still owes, the all-reduce of a combine."""
         held = math.prod(_local(result, self.mesh)) * self.bytes[-1]
         owed = 0.0
         if self.q.want is None and result.partial:
             owed += held * (1 - 1 / self.parts(result.partial))
+        if self.q.owes and self.q.want is not None and (left := self.q.goal(result).partial):
+            owed += 2 * math.prod(_local(self.q.want, self.mesh)) * self.bytes[-1] * (1 - 1 / self.parts(left))
         if self.q.combines:
             combined = [axis for dim, axes in on.items() if dim not in self.kept for axis in axes]
             owed += 2 * held * (1 - 1 / self.parts(combined))
@@ -187,11 +212,11 @@ class _Search:
         work = math.prod(self.q.sizes.values()) // math.prod(self.parts(axes) for axes in on.values())
         return total, work
 
-    def least(self, pair: tuple[Sharding, Sharding, int]) -> float:
+    def least(self, pair: Pair) -> float:
         """Bytes that a reshard costs at the least."""
-        start, goal, size = pair
+        sources, goal, size = pair
         held = math.prod(_local(goal, self.mesh)) * size
-        return held * send_share(State(start.axes, start.partial), State(goal.axes, goal.partial), self.items)
+        return held * min(send_share(_state(start), _state(goal), self.items) for start in sources)
 
     def evaluate(
         self, on: dict[str, Axes], partial: dict[int, Axes], roles: tuple[Role, ...], limit: float
@@ -200,25 +225,35 @@ class _Search:
         needs, result = self.needs(on, partial), self.result(on, roles)
         pairs = self.pairs(needs, result)
         cost, least = self.extra(on, result), [self.least(pair) for pair in pairs]
-        for number, (start, goal, size) in enumerate(pairs):
+        for number, pair in enumerate(pairs):
             left = (limit - cost - sum(least[number + 1 :])) * (1 + 1e-9)  # rounding may not cost an equal choice
-            states = State(start.axes, start.partial), State(goal.axes, goal.partial)
-            path = within(left, *states, start.shape, self.items, size)
-            if path is None or path.cost > left:
+            path = self.path(pair, left)
+            if path is None:
                 return None
             cost += path.cost
         return Answer(needs, result, cost)
 
-    def path(self, start: Sharding, goal: Sharding, size: int) -> Path:
-        return shortest(State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, self.items, size)
+    def path(self, pair: Pair, limit: float = math.inf) -> Path | None:
+        """The cheapest way from where the tensor lies already; None where each sends more than the limit."""
+        sources, goal, size = pair
+        best = None
+        for start in sources:
+            path = within(limit, _state(start), _state(goal), start.shape, self.items, size)
+            if path is not None and path.cost <= limit and (best is None or path.cost < best.cost):
+                best, limit = path, path.cost
+        return best
 
     def n_moves(self, answer: Answer) -> int:
-        return sum(len(self.path(*pair).moves) for pair in self.pairs(answer.needs, answer.result))
+        return sum(len(self.path(pair).moves) for pair in self.pairs(answer.needs, answer.result))
 
     def earliness(self, answer: Answer) -> int:
         """Less for results cut on later dimensions, the hidden ones, as the second paper wants."""
         last = len(answer.result.dims)
         return sum((last - place) * len(on) for place, on in enumerate(answer.result.axes))
+
+
+def _state(s: Sharding) -> State:
+    return State(s.axes, s.partial)
 
 
 def _lay(dims: tuple[Dim, ...], on: dict[str, Axes], partial: Axes, whole: frozenset[str] = frozenset()) -> Sharding:

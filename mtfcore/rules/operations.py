@@ -15,13 +15,13 @@ from mtfcore.elementwise import ELEMENTWISE
 from mtfcore.errors import refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
-from mtfcore.rules.halo import plan_shift, plan_spatial
+from mtfcore.rules.halo import plan_overlap, plan_shift, plan_spatial
 from mtfcore.rules.looping import plan_repeat, plan_repeated
 from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Sharding
-from mtfcore.tensor import Op
+from mtfcore.tensor import Like, Op
 
 if TYPE_CHECKING:
     from mtfcore.planning import Planner
@@ -52,8 +52,13 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
     else:
         whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
         free = planner.search or op.params.get("search", False)
-        question = Question(operands, op.dims, linear(op), want, whole, op.kind == "reduce", free)
+        forms = tuple(planner.other_forms(i) for i in op.inputs)
+        owes = isinstance(op.out, Like) and not op.out.whole
+        question = Question(
+            operands, op.dims, linear(op), want, whole, op.kind == "reduce", free, forms=forms, owes=owes
+        )
         needs, result, _ = choose(question, planner.items, planner.item_bytes(op))
+        want = question.goal(result)
     values = [planner.need(i, s, _reason(planner, op, i)) for i, s in zip(op.inputs, needs, strict=True)]
     value = planner.emit(
         op.kind, values, result, op.dtype, params=dict(op.params), flops=_flops(planner, op, needs), tensor=number,
@@ -191,5 +196,6 @@ PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
     "repeat": plan_repeat,
     "shift": plan_shift,
     **dict.fromkeys(("windows", "conv", "conv_kernel"), plan_spatial),
+    "overlap": plan_overlap,
     "repeated": plan_repeated,
 }
