@@ -45,9 +45,9 @@ ELEMENTWISE: dict[str, Elementwise] = {
     "multiply": Elementwise(2, "product"),
     "divide": Elementwise(2, "first", floats_only=True),
     "identity": Elementwise(1, "product"),
-    **{name: Elementwise(2, "none") for name in ("maximum", "minimum", "power")},
+    **{name: Elementwise(2, "none") for name in ("maximum", "minimum", "power", "fold_in")},
     **{name: Elementwise(1, "none") for name in ("relu", "square", "absolute", "cast")},
-    **_smooth("gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt"),
+    **_smooth("gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "cos"),
     **{name: Elementwise(2, "none", True) for name in ("equal", "less", "greater", "logical_and", "logical_or")},
     "logical_not": Elementwise(1, "none", True),
     "where": Elementwise(3, "none"),
@@ -160,6 +160,8 @@ exp = _named("exp", "e to the power of t.")
 log = _named("log", "Natural logarithm.")
 sqrt = _named("sqrt", "Square root.")
 rsqrt = _named("rsqrt", "1 / square root.")
+sin = _named("sin", "Sine of an angle in radians.")
+cos = _named("cos", "Cosine of an angle in radians.")
 square = _named("square", "t · t.")
 absolute = _named("absolute", "|t|.")
 equal = _named("equal", "Whether equal, elementwise: bool.")

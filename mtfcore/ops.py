@@ -142,11 +142,13 @@ def names_of(text: str | Sequence[str]) -> list[str]:
 # ---- einsum -----------------------------------------------------------------------------------------------------
 
 
-def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False) -> Tensor:
+def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False, follow: bool = False) -> Tensor:
     """Multiply operands and sum over every dimension that `out` does not name; dimensions new in `out` broadcast.
 
     `at` fixes where operands lie during the product, by name, number or in order: `at={"x": "B L E:x"}`.
-    `search=True` lets the planner move every axis, not only those in conflict.
+    `search=True` lets the planner move every axis, not only those in conflict. `follow=True` leaves
+    the result where the operands put it, partial sums and all, instead of where the layout says (unless `out` is
+    exact): so the addends of several products are reduced together.
     """
     if not operands:
         raise LayoutError("einsum needs at least one operand, e.g. mtf.einsum(x, w, out='batch hidden')")
@@ -154,6 +156,7 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False) -> 
     known = same_sizes(operands, "einsum")
     dims = out_dims(graph, out, known, f"einsum of {', '.join(map(repr, operands))}")
     goal = wanted(graph, out, dims, "einsum")
+    goal = None if follow and goal == LAYOUT else goal
     dtype = same_dtype(operands, "einsum")
     if dtype == "bool":
         raise LayoutError(f"einsum of {operands[0]!r}: dtype is bool, which has no sums; use mtf.cast(t, 'f32')")

@@ -58,8 +58,9 @@ CATALOG: dict[str, Entry] = {
     "einsum of three": one("einsum", "t", "w", "v", inputs=CHAIN, out="A"),
     "einsum with a new dimension": one("einsum", "t", "w", inputs=MATRICES, out="C A N:2"),
     "einsum, all axes searched": one("einsum", "t", "w", inputs=MATRICES, out="A C", search=True),
+    "einsum that follows": one("einsum", "t", "w", inputs=MATRICES, out="A C", follow=True),
     # elementwise
-    **{fn: one(fn, "t") for fn in ("relu", "gelu", "silu", "sigmoid", "tanh", "square", "absolute")},
+    **{fn: one(fn, "t") for fn in ("relu", "gelu", "silu", "sigmoid", "tanh", "square", "absolute", "sin", "cos")},
     "exp": one("exp", "u", inputs={"u": {"A": 4, "B": 12}}),
     **{fn: Entry({"t": ROWS}, (line("p", "square", "t"), line("q", "add", "p", 1), line("r", fn, "q")))
        for fn in ("log", "sqrt", "rsqrt")},

@@ -57,6 +57,7 @@ def einsum(d: Draft) -> bool:
         return False
     kept = d.some(sizes)
     more = {"at": _pins(d, operands, sizes)} if d.chance(4) else {"search": True} if d.chance(8) else {}
+    more = {"follow": True} if not more and d.chance(8) else more
     if d.chance(10):
         new = d.fresh(2)
         out = " ".join([*kept, f"{new}:2"]) if d.layout_fits({n: sizes[n] for n in kept} | {new: 2}) else None
@@ -102,7 +103,7 @@ def divide(d: Draft) -> bool:
 def unary(d: Draft) -> bool:
     name = d.pick()
     lowest, highest = d.env[name].value.min(), d.env[name].value.max()
-    fns = ["relu", "tanh", "absolute", "square", "sigmoid", "silu", "gelu"]
+    fns = ["relu", "tanh", "absolute", "square", "sigmoid", "silu", "gelu", "sin", "cos"]
     fns += ["exp"] if highest <= 6 else []
     fns += ["log", "sqrt", "rsqrt"] if lowest >= 0.5 else []
     return d.add(d.one_of(fns), name, mixed=True)

@@ -85,7 +85,8 @@ class Line:
         if self.call == "repeat":
             return self._looped(env)
         operands = [_looked_up(o, env) for o in self.operands]
-        found = CALLS[self.call](*operands, **{key: value for key, value in self.more if key not in ("at", "search")})
+        places = ("at", "search", "follow")  # these say where things lie, not what they are
+        found = CALLS[self.call](*operands, **{key: value for key, value in self.more if key not in places})
         return dict(zip(self.results, found if isinstance(found, tuple) else (found,), strict=True))
 
     def _looped(self, env: dict[str, Ref]) -> dict[str, Ref]:

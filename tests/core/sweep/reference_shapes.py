@@ -37,6 +37,8 @@ SMOOTH = {
     "absolute": Smooth(np.abs, ONE, lambda x, e, y: 0 * y),
     "square": Smooth(np.square, lambda x, e, y: 2 * np.abs(x) + e, lambda x, e, y: y),
     "tanh": Smooth(np.tanh, ONE, lambda x, e, y: 1 + 0 * y),
+    "sin": Smooth(np.sin, ONE, lambda x, e, y: 1 + 0 * y),
+    "cos": Smooth(np.cos, ONE, lambda x, e, y: 1 + 0 * y),
     "sigmoid": Smooth(_sigmoid, ONE, lambda x, e, y: 1 + 0 * y),
     "silu": Smooth(lambda x: x * _sigmoid(x), lambda x, e, y: 1.1, lambda x, e, y: np.abs(x) + 1),
     "gelu": Smooth(_gelu, lambda x, e, y: 1.2, lambda x, e, y: 2 * np.abs(x)),

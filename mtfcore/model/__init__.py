@@ -1,0 +1,37 @@
+"""The Transformer of both papers: one configuration, one block, one declaration of its parameters.
+
+    cfg = mtf.model.config("mtf-lm-4.9b")                                  # numbers and choices, with their source
+    cfg.n_params, cfg.params["wq"]                                         # the declaration
+    loss = mtf.model.loss(cfg)                                             # a named function: inputs, targets, params
+    layout = mtf.model.partitions["mtf-2d"].layout                         # data: B:rows V:cols F:cols H:cols
+    prog = mtf.plan(loss, "rows:16 cols:32", layout, sizes="B:256 L:256", dtype="bf16")
+
+Importing this loads no JAX. First file to read: `configs`, then `params`, `block`, `transformer`; `partitioning`.
+"""
+
+import importlib
+
+from mtfcore.model.configs import Config, config
+
+_LATER = {  # name → the module that has it, imported when the name is first used
+    "CONFIGS": "published",
+    "Param": "params", "initial": "params",
+    "Partition": "partitioning", "partitions": "partitioning", "read_layout": "partitioning",
+    "forward": "transformer", "loss": "transformer",
+}  # fmt: skip
+
+__all__ = [
+    "CONFIGS", "Config", "Param", "Partition", "config", "forward", "initial", "loss", "partitions", "read_layout",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'mtfcore.model' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"mtfcore.model.{_LATER[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

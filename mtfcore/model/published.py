@@ -1,0 +1,76 @@
+"""The named configurations, as data: the two papers' models, one real small model, and small ones for lessons.
+
+    >>> mtf.model.configs["mtf-lm-4.9b"].source
+    'Mesh-TensorFlow, arXiv 1811.02084, Table 2'
+
+Sources: Mesh-TensorFlow (arXiv 1811.02084), Tables 2 and 3, with the authors' tensor2tensor hyperparameters for what
+the tables leave out (6 layers, 32,768 subwords, 256 tokens); PaLM (arXiv 2204.02311), Table 1; Megatron-Turing NLG as
+in Efficiently Scaling Transformer Inference (arXiv 2211.05102), Table D.1; SmolLM2-135M's published configuration.
+Next file to read: `configs`.
+"""
+
+from __future__ import annotations
+
+from mtfcore.model.configs import Config
+
+_MESH_TF = "Mesh-TensorFlow, arXiv 1811.02084, Table"
+_PALM = "PaLM, arXiv 2204.02311, Table 1"
+_NLG = "Megatron-Turing NLG 530B; dimensions in arXiv 2211.05102, Table D.1"
+_SMOL = "SmolLM2-135M-Instruct, the configuration published with the model"
+
+# (name's size, d_ff, heads) of Table 2, whose d_model is 1024 and d_k = d_v = 256
+_TABLE_2 = (
+    ("0.14b", 4_096, 4), ("0.22b", 8_192, 8), ("0.37b", 16_384, 16), ("0.67b", 32_768, 32), ("1.28b", 65_536, 64),
+    ("2.48b", 131_072, 128), ("4.9b", 262_144, 256),
+)  # fmt: skip
+# (name's size, d_ff, heads) of Table 3, whose d_model is 1024 and d_k = d_v = 128
+_TABLE_3 = (
+    ("0.15b", 2_048, 4), ("0.24b", 4_096, 8), ("0.42b", 8_192, 16), ("0.77b", 16_384, 32), ("1.48b", 32_768, 64),
+    ("2.89b", 65_536, 128),
+)  # fmt: skip
+
+
+def _mesh_tf(name: str, table: int, d_ff: int, heads: int, head_size: int, **more: object) -> Config:
+    return Config(
+        name, layers=6, d_model=1_024, d_ff=d_ff, heads=heads, head_size=head_size, vocab=32_768, max_length=256,
+        source=f"{_MESH_TF} {table}", **more,
+    )  # fmt: skip
+
+
+def _palm(size: str, layers: int, d_model: int, heads: int) -> Config:
+    return Config(
+        f"palm-{size}", layers=layers, d_model=d_model, d_ff=4 * d_model, heads=heads, head_size=256, vocab=256_128,
+        max_length=2_048, kv_heads=1, block="parallel", activation="swiglu", positions="rotary", tied=True,
+        source=_PALM,
+    )  # fmt: skip
+
+
+def _tiny(name: str, **more: object) -> Config:
+    """Small enough for simulated devices; sizes differ, so that a mix-up of dimensions cannot hide."""
+    sizes = {"layers": 2, "d_model": 64, "d_ff": 256, "heads": 8, "head_size": 16, "vocab": 256, "max_length": 128}
+    return Config(name, **{**sizes, **more})
+
+
+_ALL = (
+    *[_mesh_tf(f"mtf-lm-{size}", 2, d_ff, heads, 256) for size, d_ff, heads in _TABLE_2],
+    *[_mesh_tf(f"mtf-translate-{size}", 3, d_ff, heads, 128, encoder_layers=6) for size, d_ff, heads in _TABLE_3],
+    _mesh_tf("mtf-translate-0.21b", 3, 4_096, 16, 64, encoder_layers=6, tied=True),  # the table's baseline
+    _palm("8b", 32, 4_096, 16),
+    _palm("62b", 64, 8_192, 32),
+    _palm("540b", 118, 18_432, 48),
+    Config(
+        "mt-nlg-530b", layers=105, d_model=20_480, d_ff=81_920, heads=128, head_size=160, vocab=51_200,
+        max_length=2_048, activation="gelu", tied=True, biases=True, source=_NLG,
+    ),
+    Config(
+        "smollm2-135m", layers=30, d_model=576, d_ff=1_536, heads=9, kv_heads=3, head_size=64, vocab=49_152,
+        max_length=8_192, norm="rms", activation="swiglu", positions="rotary", tied=True, norm_eps=1e-5,
+        rotary_base=100_000.0, source=_SMOL,
+    ),
+    _tiny("tiny-lm"),
+    _tiny("tiny-grouped", kv_heads=2, norm="rms", activation="swiglu", positions="rotary", tied=True),
+    _tiny("tiny-palm", kv_heads=1, block="parallel", activation="swiglu", positions="rotary", tied=True),
+    _tiny("tiny-translate", encoder_layers=2),
+)  # fmt: skip
+
+CONFIGS: dict[str, Config] = {cfg.name: cfg for cfg in _ALL}
