@@ -72,6 +72,7 @@ from mtfcore.reductions import (
 )  # fmt: skip
 from mtfcore.reshapes import concat, merge, pad, rename, reshape, reshard, slice, split, transpose
 from mtfcore.sharding import Sharding
+from mtfcore.spatial import conv, overlap_add, shift, windows
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Tensor
 from mtfcore.topologies import topology
@@ -102,6 +103,7 @@ __all__ = [
     "cast",
     "chip",
     "concat",
+    "conv",
     "count",
     "cumsum",
     "devices",
@@ -129,6 +131,7 @@ __all__ = [
     "minimum",
     "multiply",
     "one_hot",
+    "overlap_add",
     "pad",
     "partitioned",
     "plan",
@@ -140,6 +143,7 @@ __all__ = [
     "reshard",
     "rsqrt",
     "settle",
+    "shift",
     "sigmoid",
     "silu",
     "simulate",
@@ -156,6 +160,7 @@ __all__ = [
     "topology",
     "transpose",
     "where",
+    "windows",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from mtfcore.dtypes import long_name
+from mtfcore.spatial_kernels import SPATIAL
 
 
 @dataclass(frozen=True)
@@ -134,4 +135,4 @@ def index(call: Call) -> Array:
 KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
     for kernel in (einsum, pointwise, reduce, gather, window, pad, concat, cumsum, top_k, reshape, constant, index)
-}
+} | SPATIAL

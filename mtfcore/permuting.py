@@ -1,6 +1,7 @@
 """Who sends to whom in a permute, as `jax.lax.ppermute` wants it. Pure: the executor and the source printer share it.
 
     A:x → A:y on x:2 y:2      device (x=0, y=1) holds block 0 and wants block 1: it is sent by (x=1, y=0) or (1, 1)
+    halo exchange of A:x      the device with block b sends to that with block b + 1; the last one to nobody
 
 Next file to read: `execute`.
 """
@@ -29,6 +30,15 @@ def permute_pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]]:
             senders.setdefault(holds[device], []).append(device)
     moved = [(senders[wants[device]].pop(0), device) for device in range(group.size) if device not in kept]
     return sorted([(device, device) for device in kept] + moved)
+
+
+def halo_pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]]:
+    """(from, to) of a halo exchange: blocks `distance` apart, in the order of the step's axes."""
+    group = Mesh([(name, mesh[name]) for name in permute_axes(step, mesh)])
+    holder = {group.block(device, step.axes): device for device in range(group.size)}
+    distance, wrap = step.params["distance"], step.params["wrap"]
+    goals = [(block, (block + distance) % group.size if wrap else block + distance) for block in range(group.size)]
+    return sorted((holder[block], holder[goal]) for block, goal in goals if goal in holder)
 
 
 def _blocks(axes: tuple[Axes, ...], group: Mesh) -> list[tuple[int, ...]]:

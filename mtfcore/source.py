@@ -12,8 +12,10 @@ from __future__ import annotations
 import textwrap
 
 from mtfcore.mesh import Mesh
+from mtfcore.random_lines import RANDOM
 from mtfcore.sharding import Sharding
-from mtfcore.source_lines import aligned, dtype_name, expression, masked, ordered, quoted, shape_text, zero
+from mtfcore.source_lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
+from mtfcore.spatial_lines import SPATIAL
 from mtfcore.steps import MOVES, Port, Program, Step
 from mtfcore.value_names import Names
 
@@ -75,7 +77,8 @@ def statements(program: Program, names: Names, indent: int = 1) -> list[str]:
         elif step.kind == "gather":
             lines += _gather(step, operands, names, program.mesh)
         else:
-            statement = f"{names[step.output]} = {expression(step, operands, program.mesh)}"
+            write = (WRITERS | SPATIAL | RANDOM)[step.kind]
+            statement = f"{names[step.output]} = {write(step, operands, program.mesh)}"
             lines += _commented(statement, _comment(step), WIDTH - len(INDENT) * indent)
     return lines
 
@@ -83,6 +86,9 @@ def statements(program: Program, names: Names, indent: int = 1) -> list[str]:
 def _comment(step: Step) -> str:
     """The placement before and after, where it is worth a word: moves, and addends left behind."""
     fn = step.params.get("fn", "sum")
+    if step.kind == "halo_exchange":  # the placement stays, the rows are a neighbour's
+        distance = step.params["distance"]
+        return f"{step.arrow()}, from {abs(distance)} {'before' if distance > 0 else 'behind'}"
     if step.kind in MOVES:
         return step.arrow() + (f", the {fn} over {' '.join(step.axes)}" if fn != "sum" else "")
     added = [axis for axis in step.after.partial if all(axis not in s.partial for s in step.before)]

@@ -32,11 +32,6 @@ POINTWISE = {
 }  # fmt: skip
 
 
-def expression(step: Step, operands: Operands, mesh: Mesh) -> str:
-    """The right-hand side of a step's line (every kind but gather and repeat, which need more than one)."""
-    return WRITERS[step.kind](step, operands, mesh)
-
-
 def quoted(axes: Axes) -> str:
     """Mesh axes as JAX takes them: `"x"` or `("y", "z")`."""
     return f'"{axes[0]}"' if len(axes) == 1 else f"({', '.join(f'{axis!r}' for axis in axes)})".replace("'", '"')
