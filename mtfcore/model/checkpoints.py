@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,20 @@ def save(path: str | Path, arrays: Mapping[str, Any], header: Mapping[str, Any])
 
 def load(path: str | Path, expected: Mapping[str, Form] | None = None) -> Checkpoint:
     """Read a checkpoint; with `expected`, refuse missing, unknown and misshapen arrays, all at once."""
+    with _opened(path) as file:
+        header, forms = _header(file.metadata(), Path(path)), _forms(file)
+        refuse(differences(forms, forms if expected is None else expected), f"checkpoint {Path(path).name}")
+        return Checkpoint({name: np.array(file.get_tensor(name)) for name in forms}, header)
+
+
+def look(path: str | Path) -> tuple[dict[str, Any], dict[str, Form]]:
+    """A checkpoint's header, and shape and dtype of each array, without reading any."""
+    with _opened(path) as file:
+        return _header(file.metadata(), Path(path)), _forms(file)
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
     import ml_dtypes  # noqa: F401  (gives numpy the name bfloat16)
     from safetensors import SafetensorError, safe_open
 
@@ -64,15 +78,12 @@ def load(path: str | Path, expected: Mapping[str, Form] | None = None) -> Checkp
         raise LayoutError(f"no checkpoint at {path}{_others(path)}")
     try:
         with safe_open(path, "np") as file:
-            header, forms = _header(file.metadata(), path), _forms(file)
-            refuse(_differences(forms, forms if expected is None else expected), f"checkpoint {path.name}")
-            arrays = {name: np.array(file.get_tensor(name)) for name in forms}
+            yield file
     except SafetensorError as error:
         raise LayoutError(
             f"{path.name} ({path.stat().st_size:,} bytes) is no whole safetensors file: {error}; it may have been "
             "cut off while it was copied, or be of another kind"
         ) from None
-    return Checkpoint(arrays, header)
 
 
 def _header(metadata: Mapping[str, str] | None, path: Path) -> dict[str, Any]:
@@ -89,12 +100,12 @@ def _header(metadata: Mapping[str, str] | None, path: Path) -> dict[str, Any]:
 
 
 def _forms(file: Any) -> dict[str, Form]:
-    """Shape and dtype of each array, without reading any."""
     slices = {name: file.get_slice(name) for name in file.keys()}
     return {name: (tuple(found.get_shape()), found.get_dtype().lower()) for name, found in slices.items()}
 
 
-def _differences(forms: Mapping[str, Form], expected: Mapping[str, Form]) -> list[str]:
+def differences(forms: Mapping[str, Form], expected: Mapping[str, Form]) -> list[str]:
+    """A fault for each array that is missing, not expected, or of another shape or dtype."""
     faults = [f"array {name!r} is missing" for name in expected if name not in forms]
     faults += [f"has {name!r}, which is not asked for; {nearest(name, expected)}" for name in forms
                if name not in expected]  # fmt: skip

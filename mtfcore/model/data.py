@@ -2,7 +2,7 @@
 
     text = python_sources(limit_bytes=1_000_000)        # 1 MB of source files, always the same ones in the same order
     batches = Batches(text, batch=16, length=64, seed=0)
-    batches(step=7)["tokens"]                            # i32[16, 64]; the same whenever it is asked for
+    batches(step=7)["inputs"]                            # i32[16, 64]; the same whenever it is asked for
 
 A token is a byte, so there are 256 of them and no tokenizer to learn. A batch depends on the seed and the step's
 number alone: a run that is taken up again at step 7 sees what it would have seen. Next file to read: `training`.
@@ -107,10 +107,10 @@ class Batches:
         refuse(faults, "Batches")
 
     def __call__(self, step: int) -> dict[str, np.ndarray]:
-        """`tokens` and `targets`, each i32[batch, length]; a target is the token that follows."""
+        """`inputs` and `targets`, each i32[batch, length]; a target is the token that follows."""
         starts = np.random.default_rng((self.seed, step)).integers(0, self.text.data.size - self.length, self.batch)
         windows = self.text.data[starts[:, None] + np.arange(self.length + 1)].astype(np.int32)
-        return {"tokens": windows[:, :-1], "targets": windows[:, 1:]}
+        return {"inputs": windows[:, :-1], "targets": windows[:, 1:]}
 
     def __repr__(self) -> str:
         return f"<Batches of {self.batch} x {self.length} bytes, seed {self.seed}, from {self.text.data.size:,} bytes>"

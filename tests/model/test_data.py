@@ -43,21 +43,21 @@ def test_a_batch_is_a_function_of_seed_and_step():
     text = Text(np.arange(200, dtype=np.uint8))
     batches, again = Batches(text, 4, 8, seed=5), Batches(text, 4, 8, seed=5)
     again(0), again(1)
-    for name in ("tokens", "targets"):
+    for name in ("inputs", "targets"):
         np.testing.assert_array_equal(batches(7)[name], again(7)[name])
-    assert not np.array_equal(batches(7)["tokens"], batches(8)["tokens"])
-    assert not np.array_equal(batches(7)["tokens"], Batches(text, 4, 8, seed=6)(7)["tokens"])
+    assert not np.array_equal(batches(7)["inputs"], batches(8)["inputs"])
+    assert not np.array_equal(batches(7)["inputs"], Batches(text, 4, 8, seed=6)(7)["inputs"])
 
 
 def test_targets_are_the_next_tokens():
     made = Batches(Text(np.arange(200, dtype=np.uint8)), 16, 32)(3)
-    assert made["tokens"].shape == (16, 32) and made["tokens"].dtype == np.int32
-    np.testing.assert_array_equal(made["targets"], made["tokens"] + 1)
+    assert made["inputs"].shape == (16, 32) and made["inputs"].dtype == np.int32
+    np.testing.assert_array_equal(made["targets"], made["inputs"] + 1)
 
 
 def test_every_window_is_drawn_the_last_included():
     text = Text(np.arange(12, dtype=np.uint8))
-    seen = {int(start) for step in range(40) for start in Batches(text, 4, 8)(step)["tokens"][:, 0]}
+    seen = {int(start) for step in range(40) for start in Batches(text, 4, 8)(step)["inputs"][:, 0]}
     assert seen == {0, 1, 2, 3}
 
 
