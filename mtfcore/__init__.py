@@ -22,6 +22,7 @@ from mtfcore.elementwise import (
     absolute,
     add,
     cast,
+    cos,
     divide,
     equal,
     exp,
@@ -40,6 +41,7 @@ from mtfcore.elementwise import (
     rsqrt,
     sigmoid,
     silu,
+    sin,
     sqrt,
     square,
     subtract,
@@ -53,6 +55,7 @@ from mtfcore.loops import repeat
 from mtfcore.mesh import Mesh
 from mtfcore.ops import einsum
 from mtfcore.planning import plan
+from mtfcore.randomness import dropout, fold_in, random_gumbel, random_normal, random_uniform
 from mtfcore.reductions import (
     all,
     any,
@@ -81,6 +84,7 @@ _LATER = {  # these load JAX, or more than a plan needs, when first used
     "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
     "partitioned": "whole", "single": "whole",
 }  # fmt: skip
+_PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 
 __all__ = [
     "DeviceError",
@@ -104,14 +108,17 @@ __all__ = [
     "chip",
     "concat",
     "conv",
+    "cos",
     "count",
     "cumsum",
     "devices",
     "divide",
     "doctor",
+    "dropout",
     "einsum",
     "equal",
     "exp",
+    "fold_in",
     "function",
     "gather",
     "gelu",
@@ -136,6 +143,9 @@ __all__ = [
     "partitioned",
     "plan",
     "power",
+    "random_gumbel",
+    "random_normal",
+    "random_uniform",
     "relu",
     "rename",
     "repeat",
@@ -147,6 +157,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "simulate",
+    "sin",
     "single",
     "slice",
     "softmax",
@@ -165,6 +176,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return importlib.import_module(f"mtfcore.{name}")
     if name not in _LATER:
         raise AttributeError(f"module 'mtfcore' has no attribute {name!r}")
     found = getattr(importlib.import_module(f"mtfcore.{_LATER[name]}"), name)
@@ -173,4 +186,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_PACKAGES})

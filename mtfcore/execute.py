@@ -48,7 +48,7 @@ def _one(step: Step, arrays: list[Array], mesh: Mesh) -> Array:
         return MOVES[step.kind](step, arrays[0], mesh)
     call = Call(
         tuple(s.names for s in step.before), step.after.names, step.after.local_shape(mesh), step.dtype, step.params,
-        _start(step, mesh),
+        _start(step, mesh), *_part(step, mesh),
     )  # fmt: skip
     return KERNELS[step.kind](call, *arrays)
 
@@ -63,6 +63,15 @@ def _start(step: Step, mesh: Mesh) -> Any:
     table, dim = step.before[1], step.params["dim"]
     on = table.on[dim]
     return lax.axis_index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
+
+
+def _part(step: Step, mesh: Mesh) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """The sizes of the whole result, and where this device's part begins: random numbers depend on both."""
+    if step.kind not in ("random", "dropout"):
+        return (), ()
+    s = step.after
+    starts = [lax.axis_index(on) * n if on else 0 for on, n in zip(s.axes, s.local_shape(mesh), strict=True)]
+    return s.shape, tuple(starts)
 
 
 def _repeat(step: Step, arrays: list[Array], recording: bool) -> tuple[list[Array], Record]:

@@ -16,6 +16,7 @@ from jax import Array, lax
 
 from mtfcore.dtypes import long_name
 from mtfcore.spatial_kernels import SPATIAL
+from mtfcore.threefry import dropout, fold_in, random
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Call:
     dtype: str
     params: Mapping[str, Any]
     start: Any = 0
+    sizes: tuple[int, ...] = ()  # of the whole result, where a kernel must know; and where this part begins
+    starts: tuple[Any, ...] = ()
 
 
 def einsum(call: Call, *arrays: Array) -> Array:
@@ -49,8 +52,9 @@ POINTWISE: dict[str, Callable[..., Array]] = {
     "identity": lambda t: t, "cast": lambda t: t, "maximum": jnp.maximum, "minimum": jnp.minimum, "power": jnp.power,
     "relu": lambda t: jnp.maximum(t, 0), "gelu": jax.nn.gelu, "silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh, "exp": jnp.exp, "log": jnp.log, "sqrt": jnp.sqrt, "rsqrt": lax.rsqrt, "square": jnp.square,
-    "absolute": jnp.abs, "equal": jnp.equal, "less": jnp.less, "greater": jnp.greater,
+    "sin": jnp.sin, "cos": jnp.cos, "absolute": jnp.abs, "equal": jnp.equal, "less": jnp.less, "greater": jnp.greater,
     "logical_and": jnp.logical_and, "logical_or": jnp.logical_or, "logical_not": jnp.logical_not, "where": jnp.where,
+    "fold_in": fold_in,
 }  # fmt: skip
 
 
@@ -134,5 +138,7 @@ def index(call: Call) -> Array:
 
 KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
-    for kernel in (einsum, pointwise, reduce, gather, window, pad, concat, cumsum, top_k, reshape, constant, index)
-} | SPATIAL
+    for kernel in (
+        einsum, pointwise, reduce, gather, window, pad, concat, cumsum, top_k, reshape, constant, index, random, dropout
+    )
+} | SPATIAL  # fmt: skip

@@ -20,7 +20,7 @@ from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.moves import State
-from mtfcore.rules.operations import PLANNERS, reshard_steps
+from mtfcore.rules.operations import PLANNERS, made_at, reshard_steps
 from mtfcore.rules.pruning import needed
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
@@ -172,6 +172,9 @@ class Planner:
     def need(self, number: int, goal: Sharding, why: str) -> int:
         """A value of this tensor lying at `goal`, moved there from the nearest form in which it already lies."""
         forms = self.forms[number]
+        whole_sum = Sharding.of(goal.dims, goal.axes)
+        if self.graph.ops[number].kind == "random" and whole_sum not in forms:  # made again is never sent
+            forms[whole_sum] = made_at(self, number, whole_sum)
         if goal in forms:
             return forms[goal]
         start = min(forms, key=lambda form: self.distance(form, goal, forms[form]))

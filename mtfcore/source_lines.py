@@ -26,9 +26,11 @@ POINTWISE = {
     "maximum": "jnp.maximum({}, {})", "minimum": "jnp.minimum({}, {})", "power": "jnp.power({}, {})",
     "relu": "jnp.maximum({}, 0)", "gelu": "jax.nn.gelu({})", "silu": "jax.nn.silu({})",
     "sigmoid": "jax.nn.sigmoid({})", "tanh": "jnp.tanh({})", "exp": "jnp.exp({})", "log": "jnp.log({})",
-    "sqrt": "jnp.sqrt({})", "rsqrt": "lax.rsqrt({})", "square": "jnp.square({})", "absolute": "jnp.abs({})",
+    "sqrt": "jnp.sqrt({})", "rsqrt": "lax.rsqrt({})", "square": "jnp.square({})",
+    "sin": "jnp.sin({})", "cos": "jnp.cos({})", "absolute": "jnp.abs({})",
     "equal": "{} == {}", "less": "{} < {}", "greater": "{} > {}", "logical_and": "{} & {}",
     "logical_or": "{} | {}", "logical_not": "~{}", "where": "jnp.where({}, {}, {})", "cast": "{}",
+    "fold_in": "jax.random.key_data(jax.random.fold_in(jax.random.key({}), {}))[0].astype(jnp.int32)",
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOCAL_ALONG = ("window", "pad", "cumsum", "top_k", "concat")  # the dimension in params["dim"] must be whole
 LINEAR = {
     "einsum": "product", "gather": "second", "window": "product", "cumsum": "product", "concat": "sum",
-    "top_k": "none", "reduce": "none", "settle": "none",
+    "top_k": "none", "reduce": "none", "settle": "none", "dropout": "first",
 }  # gather: in the table, not in the ids  # fmt: skip
 
 
@@ -169,6 +169,21 @@ def plan_made(planner: Planner, number: int, op: Op) -> int:
     return planner.finish(number, value, None)
 
 
+def plan_random(planner: Planner, number: int, op: Op) -> int:
+    """Random numbers: each device makes its own part, where they are wanted or, later, where they are used."""
+    want = planner.resolve(op)
+    axes = want.axes if want else ((),) * len(op.dims)
+    return planner.finish(number, made_at(planner, number, Sharding.of(op.dims, axes)), want)
+
+
+def made_at(planner: Planner, number: int, s: Sharding) -> int:
+    """Make the part of a random tensor that lies so: nothing is sent, whatever else has been made of it."""
+    op = planner.graph.ops[number]
+    seed = planner.need(op.inputs[0], Sharding.of((), ()), "every device needs the seed")
+    why = "made where it is used"
+    return planner.emit("random", [seed], s, op.dtype, params=dict(op.params), tensor=number, why=why)
+
+
 def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding, why: str, tensor: int) -> int:
     """Emit the moves of a shortest path; returns the value that lies at `goal`."""
     size = planner.bytes_of(planner.dtype_of(value))
@@ -193,6 +208,8 @@ PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
     "settle": plan_settle,
     "constant": plan_made,
     "index": plan_made,
+    "random": plan_random,
+    "dropout": plan_mapped,
     "repeat": plan_repeat,
     "shift": plan_shift,
     **dict.fromkeys(("windows", "conv", "conv_kernel"), plan_spatial),
