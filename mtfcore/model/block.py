@@ -1,0 +1,192 @@
+"""The block: attention and a feedforward layer, as named operations. There is one in this project; all else uses it.
+
+    y = block(cfg, x, w, see=causal(x))                    # x: B L E; w: the layer's parameters by name
+
+The configuration decides what is computed: multihead, grouped or multiquery attention, gated or plain feedforward, one
+after the other or side by side. Where things lie is the layout's business; nothing here asks for it. Both sublayers
+end in a product over a dimension that layouts like to split, heads or d_ff: their results may be partial sums, and the
+block reduces them before it adds them to x. So each costs one all-reduce where `heads` and `d_ff` are split (Mesh-
+TensorFlow, arXiv 1811.02084, section 9), and side by side they share one (arXiv 2211.05102, section 3.4).
+
+    serial    y = x + Attn(LN(x));  out = y + FFN(LN(y))           parallel    out = x + Attn(LN(x)) + FFN(LN(x))
+
+Queries have length L, what they look at has length S: keys and values are made with L and then renamed, or come from
+an encoder (or, later, a cache) with S. Lesson 06 uses this. Next file to read: `transformer`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import mtfcore as mtf
+from mtfcore.dims import Dim
+from mtfcore.model.configs import Config
+from mtfcore.ops import apply
+from mtfcore.rules.reshaping import groups
+from mtfcore.tensor import Tensor
+
+Weights = Mapping[str, Tensor]
+Drop = Callable[[Tensor, int], Tensor]  # (a sublayer's result, which sublayer) → the same with some elements zero
+
+NEVER = -1e9  # a score for what may not be seen: finite, so that gradients are too
+HALF = ("bf16", "f16")  # norms, softmax and losses of these are computed in f32
+
+
+class Turns(NamedTuple):
+    """Rotary positions: f32[L, D/2] cosines and sines of each position's angles."""
+
+    cos: Tensor
+    sin: Tensor
+
+
+def block(
+    cfg: Config, x: Tensor, w: Weights, *, see: Tensor | None = None, turns: Turns | None = None,
+    memory: Tensor | None = None, see_memory: Tensor | None = None, drop: Drop | None = None,
+) -> Tensor:  # fmt: skip
+    """One layer: x `B L E` → the same. `see` says which positions S each position L looks at (bool; None: all)."""
+    own = lambda h: attention(cfg, h, w, see=see, turns=turns)  # noqa: E731
+    cross = lambda h: attention(cfg, h, w, "cross_", memory=memory, see=see_memory)  # noqa: E731
+    parts = {"attention_norm": own, "cross_norm": cross, "ffn_norm": lambda h: feedforward(cfg, h, w)}
+    if memory is None:
+        del parts["cross_norm"]
+    if cfg.block == "parallel":
+        h = normalise(cfg, x, w, "norm")
+        return x + _reduced(functools.reduce(operator.add, [part(h) for part in parts.values()]), 0, drop)
+    for site, (norm, part) in enumerate(parts.items()):
+        x = x + _reduced(part(normalise(cfg, x, w, norm)), site, drop)
+    return x
+
+
+def _reduced(addend: Tensor, site: int, drop: Drop | None) -> Tensor:
+    t = mtf.reshard(addend, "B L E")  # B L E partialsum → B L E, wherever the layout has it
+    return drop(t, site) if drop else t
+
+
+def normalise(cfg: Config, x: Tensor, w: Weights, name: str) -> Tensor:
+    """Layer norm, or RMS norm, over E; in f32 for half-precision x."""
+    rows = " ".join(letter for letter in x.names if letter != "E")
+    t = _full(x)
+    if cfg.norm == "layer":
+        t = t - mtf.mean(t, "E", out=rows)
+    size = mtf.mean(mtf.square(t), "E", out=rows)
+    t = mtf.cast(t * mtf.rsqrt(size + cfg.norm_eps), x.dtype) * w[f"{name}_scale"]
+    return t + w[f"{name}_bias"] if f"{name}_bias" in w else t
+
+
+# ---- feedforward ------------------------------------------------------------------------------------------------
+
+
+def feedforward(cfg: Config, x: Tensor, w: Weights) -> Tensor:
+    """relu(x W_in) W_out, or with a gate (SwiGLU, arXiv 2002.05202); the sum over F may still be partial."""
+    h = _biased(mtf.einsum(x, w["w_in"], out="B L F"), w, "b_in")
+    if cfg.gated:
+        gate = _biased(mtf.einsum(x, w["w_gate"], out="B L F"), w, "b_gate")
+        h = (mtf.silu if cfg.activation == "swiglu" else mtf.gelu)(gate) * h
+    else:
+        h = (mtf.relu if cfg.activation == "relu" else mtf.gelu)(h)
+    return _biased(mtf.einsum(h, w["w_out"], out="B L E", follow=True), w, "b_out")
+
+
+# ---- attention: projections, core, output -----------------------------------------------------------------------
+
+
+def attention(
+    cfg: Config, x: Tensor, w: Weights, prefix: str = "", *, memory: Tensor | None = None, see: Tensor | None = None,
+    turns: Turns | None = None,
+) -> Tensor:  # fmt: skip
+    """Attention of x to itself, or to `memory` (`B S E`); the sum over heads may still be partial."""
+    q = queries(x, w, prefix, turns)
+    if memory is None:
+        k, v = (mtf.rename(t, "L", "S") for t in keys_values(cfg, x, w, prefix, turns))
+    else:
+        k, v = keys_values(cfg, memory, w, prefix)
+    return project_out(attend(cfg, q, k, v, see), w, prefix)
+
+
+def queries(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None) -> Tensor:
+    """`B L H D`."""
+    q = _biased(mtf.einsum(x, w[f"{prefix}wq"], out="B L H D"), w, f"{prefix}bq")
+    return rotated(q, turns) if turns else q
+
+
+def keys_values(
+    cfg: Config, x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None
+) -> tuple[Tensor, Tensor]:
+    """Keys and values of x, with the heads that their weights have: H (multihead), K (grouped) or none (multiquery)."""
+    made = []
+    for name in "kv":
+        weight = w[f"{prefix}w{name}"]
+        dims = " ".join([*[letter for letter in x.names if letter != "E"], *weight.names[1:]])
+        made.append(_biased(mtf.einsum(x, weight, out=dims), w, f"{prefix}b{name}"))
+    return (rotated(made[0], turns) if turns else made[0]), made[1]
+
+
+def attend(cfg: Config, q: Tensor, k: Tensor, v: Tensor, see: Tensor | None = None) -> Tensor:
+    """softmax(q kᵀ / √D) v. Heads that share keys are taken apart, H into K groups of G; S may be split."""
+    grouped = cfg.attention == "grouped"
+    q, heads = (_regrouped(q, "H", _groups(cfg)), "K G") if grouped else (q, "H")
+    scores = mtf.einsum(q * cfg.head_size**-0.5, k, out=f"B {heads} L S", follow=True)
+    scores = _full(scores)
+    if see is not None:
+        scores = mtf.where(see, scores, NEVER)
+    weights = mtf.cast(mtf.softmax(scores, "S"), v.dtype)
+    mixed = mtf.einsum(weights, v, out=f"B L {heads} D", follow=True)
+    return _regrouped(mixed, "K G", (Dim("H", cfg.heads),)) if grouped else mixed
+
+
+def project_out(mixed: Tensor, w: Weights, prefix: str = "") -> Tensor:
+    """`B L H D` → `B L E`; where heads are split, a partial sum."""
+    return _biased(mtf.einsum(mixed, w[f"{prefix}wo"], out="B L E", follow=True), w, f"{prefix}bo")
+
+
+# ---- what is seen, and where ------------------------------------------------------------------------------------
+
+
+def causal(like: Tensor) -> Tensor:
+    """bool[L, S]: each position sees itself and those before it; sizes are those of L in `like`."""
+    length = like.dim("L").size
+    here, there = mtf.index(Dim("L", length), like), mtf.index(Dim("S", length), like)
+    return mtf.logical_not(mtf.greater(there, here, out="L S"))
+
+
+def rotary(cfg: Config, at: Tensor) -> Turns:
+    """The turns of positions `at` (i32): pair j of a head turns by position · base^(-2j/D) (arXiv 2104.09864)."""
+    half = cfg.head_size // 2
+    pair = mtf.cast(mtf.index(Dim("D", half), at), "f32")
+    speed = mtf.exp(pair * (-math.log(cfg.rotary_base) / half))
+    angles = mtf.multiply(mtf.cast(at, "f32"), speed, out=" ".join([*at.names, "D"]))
+    return Turns(mtf.cos(angles), mtf.sin(angles))
+
+
+def rotated(t: Tensor, turns: Turns) -> Tensor:
+    """Each pair (element j of the first half of D, element j of the second) turned by its position's angle."""
+    half = t.dim("D").size // 2
+    cos, sin = (mtf.cast(turn, t.dtype) for turn in turns)
+    a, b = mtf.slice(t, "D", 0, half), mtf.slice(t, "D", half, 2 * half)
+    return mtf.concat([a * cos - b * sin, b * cos + a * sin], "D")
+
+
+# ---- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _biased(t: Tensor, w: Weights, name: str) -> Tensor:
+    return t + w[name] if name in w else t
+
+
+def _full(t: Tensor) -> Tensor:
+    return mtf.cast(t, "f32") if t.dtype in HALF else t
+
+
+def _groups(cfg: Config) -> tuple[Dim, ...]:
+    return Dim("K", cfg.kv_heads), Dim("G", cfg.heads // cfg.kv_heads)
+
+
+def _regrouped(t: Tensor, old: str, new: tuple[Dim, ...]) -> Tensor:
+    """A reshape that lies as its operand gives it: the query heads' axes go to the groups and back, unasked."""
+    first, gone = t.names.index(old.split()[0]), old.split()
+    dims = (*t.dims[:first], *new, *t.dims[first + len(gone) :])
+    return apply("reshape", [t], dims, t.dtype, None, cut=groups(t.dims, dims))

@@ -1,0 +1,161 @@
+"""The Transformer: a decoder language model, or an encoder and a decoder, and its loss, from a configuration.
+
+    loss = mtf.model.loss(mtf.model.config("mtf-lm-4.9b"))             # a named function: inputs, targets, parameters
+    prog = mtf.plan(loss, "rows:16 cols:32", mtf.model.read_layout("mtf-2d"), sizes="B:256 L:256", dtype="bf16")
+
+The vocabulary may be split: the embedding is looked up in parts, whose sum is one all-reduce, and the loss never
+gathers the logits. Layers are stacked and run by `mtf.repeat`. Sources: Mesh-TensorFlow (arXiv 1811.02084), section 9;
+norms stand before the sublayers, as in its authors' code. Lesson 06 uses this. Next file to read: `training`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mtfcore as mtf
+from mtfcore.errors import LayoutError
+from mtfcore.functions import Function
+from mtfcore.model.block import HALF, Drop, Weights, block, causal, normalise, rotary
+from mtfcore.model.configs import Config
+from mtfcore.model.params import layer_names
+from mtfcore.tensor import Tensor
+
+SITES = 4  # random draws of one layer: its sublayers and, before the first layer, the embedding
+
+
+# ---- from tokens to logits --------------------------------------------------------------------------------------
+
+
+def logits(
+    cfg: Config, params: Weights, inputs: Tensor, source: Tensor | None = None, *, pad: int | None = None,
+    dropout: float = 0.0, seed: Tensor | None = None, recompute: bool = False,
+) -> Tensor:  # fmt: skip
+    """`B L V` from tokens `B L`, and of an encoder-decoder from `source` tokens `B S`, of which `pad` is unseen."""
+    more: dict[str, Any] = {"dropout": (dropout, seed), "recompute": recompute}
+    memory, seen = {}, None
+    if cfg.encoder_layers:
+        seen = None if pad is None else mtf.logical_not(mtf.equal(source, pad))
+        memory = {"memory": encode(cfg, params, source, seen, **more), "see_memory": seen}
+    see = causal(inputs) if cfg.causal else None
+    x = _stack(cfg, params, embed(cfg, params, inputs), "", see=see, **memory, **more)
+    x = normalise(cfg, x, params, "final_norm")
+    return mtf.einsum(x, params["embedding" if cfg.tied else "softmax"], out="B L V")
+
+
+def encode(cfg: Config, params: Weights, source: Tensor, see: Tensor | None, **more: Any) -> Tensor:
+    """The encoder's `B S E`; inside, the source's length is that of the queries, L."""
+    x = embed(cfg, params, mtf.rename(source, "S", "L"), "encoder_")
+    x = _stack(cfg, params, x, "encoder_", see=see, **more)
+    return mtf.rename(normalise(cfg, x, params, "encoder_final_norm"), "L", "S")
+
+
+def embed(cfg: Config, params: Weights, tokens: Tensor, prefix: str = "") -> Tensor:
+    """Tokens `B L` → `B L E`. Where the vocabulary is split, each device looks up what it holds."""
+    x = mtf.gather(params["embedding"], tokens, "V", out="B L E")  # B L E partialsum → B L E
+    if cfg.positions != "learned":
+        return x
+    length = tokens.dim("L").size
+    if length > cfg.max_length:
+        what = f"{cfg.name} has {cfg.max_length} learned positions"
+        raise LayoutError(f"{what}, fewer than the length {length}; use max_length={length}, or a shorter text")
+    return x + mtf.gather(params[f"{prefix}positions"], mtf.index("L", tokens), "P", out="L E")
+
+
+def _stack(
+    cfg: Config, params: Weights, x: Tensor, prefix: str, *, dropout: tuple[float, Tensor | None], recompute: bool,
+    **shared: Any,
+) -> Tensor:  # fmt: skip
+    """All layers of the encoder or of the decoder, as one loop."""
+    n = cfg.encoder_layers if prefix else cfg.layers
+    stacked = {inner: params[name] for inner, name in layer_names(cfg, prefix).items()}
+    turns = rotary(cfg, mtf.index("L", x)) if cfg.positions == "rotary" else None
+    draw = _drawing(cfg, *dropout, first=cfg.layers if prefix else 0)
+    if draw:
+        x = draw(n)(x, SITES - 1)
+        stacked["turn"] = mtf.index(f"layers:{n}", x)
+
+    def layer(x: Tensor, turn: Tensor | None = None, **w: Tensor) -> Tensor:
+        return block(cfg, x, w, turns=turns, drop=draw(turn) if draw else None, **shared)
+
+    layer.__name__ = f"{prefix}layer"
+    return mtf.repeat(mtf.recompute(layer) if recompute else layer, n, stacked, x)
+
+
+def _drawing(cfg: Config, rate: float, seed: Tensor | None, first: int) -> Callable[[Any], Drop] | None:
+    """For each layer, what drops elements of its sublayers' results: every place in the model has its own seed."""
+    if not rate:
+        return None
+    places = (cfg.layers + cfg.encoder_layers + 2) * SITES
+
+    def of_layer(number: Any) -> Drop:
+        begin = seed * places + (number + first) * SITES
+        return lambda t, site: mtf.dropout(t, rate, begin + site)
+
+    return of_layer
+
+
+# ---- the loss ---------------------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, pad: int | None = None
+) -> Tensor:
+    """Mean over the targets (but `pad`) of -log p(target). `label_smoothing` spreads that share over the vocabulary.
+
+    Where V is split, what travels has the size of `B L`: the largest, the sum, the target's; never the logits.
+    """
+    logits = mtf.cast(logits, "f32") if logits.dtype in HALF else logits
+    hot = mtf.one_hot(targets, str(logits.dim("V")), dtype=logits.dtype)
+    picked = mtf.einsum(logits, hot, out="B L", follow=True)  # B L partialsum
+    if label_smoothing:
+        picked = picked * (1 - label_smoothing) + mtf.mean(logits, "V") * label_smoothing
+    lost = mtf.logsumexp(logits, "V") - picked
+    if pad is None:
+        return mtf.mean(lost, out="")
+    counted = mtf.cast(mtf.logical_not(mtf.equal(targets, pad)), lost.dtype)
+    return mtf.sum(lost * counted, out="") / mtf.maximum(mtf.sum(counted, out=""), 1)
+
+
+def loss_of(
+    cfg: Config, params: Weights, inputs: Tensor, targets: Tensor, source: Tensor | None = None, *,
+    label_smoothing: float = 0.0, pad: int | None = None, **more: Any,
+) -> Tensor:  # fmt: skip
+    """The mean cross-entropy of a batch; `more` goes to `logits`."""
+    found = logits(cfg, params, inputs, source, pad=pad, **more)
+    return cross_entropy(found, targets, label_smoothing=label_smoothing, pad=pad)
+
+
+# ---- as named functions -----------------------------------------------------------------------------------------
+
+
+def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str, str], dict[str, str]]:
+    """(argument → dimensions, argument → dtype) of a function of tokens and parameters; sizes are B and L (and S)."""
+    data = dict.fromkeys(tokens, "B L")
+    if cfg.encoder_layers:
+        data["source"] = "B S"
+    if dropout:
+        data["seed"] = ""
+    return {**data, **{name: param.text for name, param in cfg.params.items()}}, dict.fromkeys(data, "i32")
+
+
+def forward(cfg: Config, **options: Any) -> Function:
+    """The named function inputs (, source), parameters → logits; `options` are those of `logits`."""
+    said, dtypes = arguments(cfg, "inputs", dropout=options.get("dropout", 0.0))
+
+    def call(inputs: Tensor, source: Tensor | None = None, seed: Tensor | None = None, **params: Tensor) -> Tensor:
+        return logits(cfg, params, inputs, source, seed=seed, **options)
+
+    return Function.of("forward", said, call, dtypes)
+
+
+def loss(cfg: Config, **options: Any) -> Function:
+    """The named function inputs, targets (, source), parameters → mean loss; `options` are those of `loss_of`."""
+    said, dtypes = arguments(cfg, "inputs", "targets", dropout=options.get("dropout", 0.0))
+
+    def call(
+        inputs: Tensor, targets: Tensor, source: Tensor | None = None, seed: Tensor | None = None, **params: Tensor
+    ) -> Tensor:
+        return loss_of(cfg, params, inputs, targets, source, seed=seed, **options)
+
+    return Function.of("loss", said, call, dtypes)
