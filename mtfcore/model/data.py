@@ -97,20 +97,30 @@ def padded_vocab(parts: int) -> int:
 class Batches:
     """Windows of a text at random places: `batches(step)` is a function of the seed and the step's number alone."""
 
-    def __init__(self, text: Text, batch: int, length: int, seed: int = 0) -> None:
+    def __init__(self, text: Text, batch: int, length: int, seed: int = 0, source_length: int = 0) -> None:
         self.text, self.seed = text, whole_number(seed, "Batches: seed")
+        self.source_length = whole_number(source_length, "Batches: source_length")
         self.batch, self.length = whole_number(batch, "Batches: batch"), whole_number(length, "Batches: length")
         faults = [f"{what} is {n}; expected at least {least}" for what, n, least in (
-            ("batch", self.batch, 1), ("length", self.length, 1), ("seed", self.seed, 0)) if n < least]  # fmt: skip
-        if text.data.size <= self.length:
-            faults.append(f"the text has {text.data.size} bytes, a window of length {self.length} needs more")
+            ("batch", self.batch, 1), ("length", self.length, 1), ("seed", self.seed, 0),
+            ("source_length", self.source_length, 0)) if n < least]  # fmt: skip
+        window = self.source_length + self.length
+        if text.data.size <= window:
+            faults.append(f"the text has {text.data.size} bytes, a window of length {window} needs more")
         refuse(faults, "Batches")
 
     def __call__(self, step: int) -> dict[str, np.ndarray]:
-        """`inputs` and `targets`, each i32[batch, length]; a target is the token that follows."""
-        starts = np.random.default_rng((self.seed, step)).integers(0, self.text.data.size - self.length, self.batch)
-        windows = self.text.data[starts[:, None] + np.arange(self.length + 1)].astype(np.int32)
-        return {"inputs": windows[:, :-1], "targets": windows[:, 1:]}
+        """`inputs` and `targets`, each i32[batch, length]; a target is the token that follows.
+
+        With a `source_length`, also `source`: what stands before in the text, for an encoder to read.
+        """
+        before, after = self.source_length, self.length + 1
+        starts = np.random.default_rng((self.seed, step)).integers(
+            0, self.text.data.size - before - self.length, self.batch
+        )
+        windows = self.text.data[starts[:, None] + np.arange(before + after)].astype(np.int32)
+        made = {"inputs": windows[:, before:-1], "targets": windows[:, before + 1 :]}
+        return {**made, "source": windows[:, :before]} if before else made
 
     def __repr__(self) -> str:
         return f"<Batches of {self.batch} x {self.length} bytes, seed {self.seed}, from {self.text.data.size:,} bytes>"

@@ -24,7 +24,6 @@ import numpy as np
 
 import mtfcore as mtf
 from mtfcore.errors import refuse
-from mtfcore.functions import Function
 from mtfcore.model import checkpoints
 from mtfcore.model.configs import Config, config
 from mtfcore.model.data import Batches, Text, python_sources
@@ -33,6 +32,8 @@ from mtfcore.model.params import Param, initial
 from mtfcore.model.partitioning import read_layout
 from mtfcore.model.training_step import LOSS, STEP, training_step
 from mtfcore.steps import Program, Traffic
+
+SEED = "seed"  # of the dropout: the argument that the loss then has
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,11 @@ class Event:
 
 
 class Trainer:
-    """A model, its optimizer's state and the batches, on a mesh."""
+    """A model, its optimizer's state and the batches, on a mesh.
+
+    `options` are those of `mtf.model.loss`: `recompute=True` keeps no intermediates of a block for the backward pass,
+    `dropout=0.1` drops the same elements on every mesh. `attached` runs on the TPU or GPU that is there.
+    """
 
     def __init__(
         self,
@@ -60,17 +65,19 @@ class Trainer:
         length: int = 64,
         seed: int = 0,
         dtype: str = "f32",
-        loss: Function | None = None,
         attached: bool = False,
         strict: bool = True,
+        **options: Any,
     ) -> None:
         self.cfg = config(cfg)
-        self.optimizer = optimizer or Adam(learning_rate=1e-3)
-        self.batches = Batches(python_sources() if text is None else text, batch, length, seed)
+        self.optimizer, self.options = optimizer or Adam(learning_rate=1e-3), options
+        source_length = length if self.cfg.encoder_layers else 0
+        self.batches = Batches(python_sources() if text is None else text, batch, length, seed, source_length)
         self.params: Mapping[str, Param] = self.cfg.params
         self.slots = self.optimizer.state(self.params)
-        self.function = training_step(loss or mtf.model.loss(self.cfg), self.params, self.optimizer)
-        sizes = f"B:{self.batches.batch} L:{self.batches.length}"
+        self.loss = mtf.model.loss(self.cfg, **options)
+        self.function = training_step(self.loss, self.params, self.optimizer)
+        sizes = f"B:{batch} L:{length}" + (f" S:{source_length}" if source_length else "")
         self.program: Program = mtf.plan(
             self.function, mesh, read_layout(layout), sizes=sizes, dtype=dtype, strict=strict
         )
@@ -86,11 +93,18 @@ class Trainer:
     def run(self, steps: int) -> Iterator[Event]:
         """Train so many steps further. Whatever ends it, the trainer stands at the last step that was finished."""
         for _ in range(steps):
-            data = {name: value for name, value in self.batches(self.step).items() if name in self.function.arguments}
-            made = self.runner.resident(**self.state, **data, **{STEP: np.int32(self.step)})
+            made = self.runner.resident(**self.state, **self.data(self.step), **{STEP: np.int32(self.step)})
             loss = float(self.runner.fetch(made.pop(LOSS)))
             self.state, self.step = made, self.step + 1  # at once, after all that can be interrupted
             yield self.event(loss)
+
+    def data(self, step: int) -> dict[str, np.ndarray]:
+        """What the loss reads at a step: the batch and, with dropout, a seed; functions of seed and step alone."""
+        found = self.batches(step)
+        if SEED in self.loss.arguments:
+            random = np.random.default_rng((self.batches.seed, step, 1))  # another stream than that of the batch
+            found[SEED] = np.int32(random.integers(np.iinfo(np.int32).max))
+        return found
 
     def event(self, loss: float) -> Event:
         """Where the run stands."""
@@ -108,7 +122,8 @@ class Trainer:
         data = self.batches.text.data
         return {
             "config": dataclasses.asdict(self.cfg), "step": self.step, "optimizer": type(self.optimizer).__name__,
-            "seed": self.batches.seed, "batch": self.batches.batch, "length": self.batches.length,
+            "options": self.options, "seed": self.batches.seed, "batch": self.batches.batch,
+            "length": self.batches.length,
             "text": {"n_bytes": int(data.size), "sha256": hashlib.sha256(data.tobytes()).hexdigest()},
         }  # fmt: skip
 
@@ -119,7 +134,7 @@ class Trainer:
     def resume(self, path: str | Path, same_data: bool = True) -> Trainer:
         """Go on where a checkpoint stood, on whatever mesh; `same_data=False` allows other text, batches and seed."""
         header, forms = checkpoints.look(path)
-        compared = ("config", "optimizer", *(("seed", "batch", "length", "text") if same_data else ()))
+        compared = ("config", "optimizer", *(("seed", "batch", "length", "text", "options") if same_data else ()))
         faults = [fault for key in compared for fault in _differences(key, header.get(key), self.header()[key])]
         ports = {port.name: (port.sharding.shape, port.dtype) for port in self.program.inputs}
         expected = {name: ports[name] for name in self.state}

@@ -31,6 +31,8 @@ def training_step(
 
     `gradients` may replace `mtf.gradients`: it gets the loss and the parameters, and returns one tensor for each.
     """
+    if not isinstance(loss, Function):
+        raise LayoutError(f"training_step: loss is {loss!r:.200}; expected a named function that returns the loss")
     texts = {name: " ".join(map(str, _dims(given))) for name, given in params.items()}
     slots = optimizer.state(texts)
     data = {name: " ".join(map(str, dims)) for name, dims in loss.arguments.items() if name not in texts}
@@ -59,8 +61,6 @@ def _placed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _check(loss: Function, texts: Mapping[str, str], slots: Mapping[str, Slot], data: Mapping[str, str]) -> None:
-    if not isinstance(loss, Function):
-        raise LayoutError(f"training_step: loss is {loss!r:.200}; expected a named function that returns the loss")
     faults = [f"the loss has no argument {name!r}; {nearest(name, loss.arguments)}" for name in texts
               if name not in loss.arguments]  # fmt: skip
     taken = {**dict.fromkeys(slots, "the optimizer's state"), STEP: "the number of steps", LOSS: "the loss returned"}

@@ -55,6 +55,12 @@ def test_targets_are_the_next_tokens():
     np.testing.assert_array_equal(made["targets"], made["inputs"] + 1)
 
 
+def test_a_source_is_what_stands_before():
+    made = Batches(Text(np.arange(200, dtype=np.uint8)), 16, 8, source_length=5)(3)
+    assert made["source"].shape == (16, 5)
+    np.testing.assert_array_equal(made["source"][:, -1] + 1, made["inputs"][:, 0])
+
+
 def test_every_window_is_drawn_the_last_included():
     text = Text(np.arange(12, dtype=np.uint8))
     seen = {int(start) for step in range(40) for start in Batches(text, 4, 8)(step)["inputs"][:, 0]}
