@@ -25,7 +25,7 @@ from typing import Any
 
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
-from mtfcore.permuting import permute_axes, permute_pairs
+from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
 from mtfcore.sharding import Axes
 from mtfcore.steps import Program, Step, split_by_axis
 
@@ -55,6 +55,8 @@ class Event:
 Listener = Callable[[Event], None]
 
 
+_PAIRED = {"permute": permute_pairs, "halo_exchange": halo_pairs}
+
 # ---- who needs whose bytes --------------------------------------------------------------------------------------
 
 
@@ -72,10 +74,11 @@ def sent_to(step: Step, mesh: Mesh, device: int) -> tuple[tuple[int, Number], ..
     Exact for all-to-all, permute and halo exchange, whose pieces have one reader. In the others every member's
     contribution goes to each other member in equal shares of `link_bytes`: who needs whose data, on whatever way.
     """
-    if step.kind == "permute":
+    if step.kind in _PAIRED:
         group = members(mesh, permute_axes(step, mesh), device)
-        pairs = {group[a]: group[b] for a, b in permute_pairs(step, mesh)}
-        return ((pairs[device], step.n_bytes),) if pairs[device] != device else ()
+        pairs = {group[a]: group[b] for a, b in _PAIRED[step.kind](step, mesh)}
+        other = pairs.get(device, device)
+        return ((other, step.n_bytes),) if other != device else ()
     others = [other for other in members(mesh, step.axes, device) if other != device]
     share = Fraction(step.link_bytes, len(others)) if others else Fraction(0)
     return tuple((other, _plain(share)) for other in others)
@@ -95,12 +98,14 @@ class Tally:
     program: Program
     by_pair: dict[tuple[int, int], Number] = field(default_factory=dict)
     by_step: dict[Path, Number] = field(default_factory=dict)
+    events_by_step: dict[Path, int] = field(default_factory=dict)
     n_events: int = 0
     _by_device: dict[tuple[Path, int], Number] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Count one more."""
         self.n_events += 1
+        self.events_by_step[event.step] = self.events_by_step.get(event.step, 0) + 1
         for other, sent in event.to:
             self.by_pair[event.device, other] = self.by_pair.get((event.device, other), 0) + sent
         key = (event.step, event.device)
