@@ -10,6 +10,7 @@
 Pure data: nothing here runs on a device. First file to read: `hops`.
 """
 
+from mtfcore.schedules import closed_forms
 from mtfcore.schedules.grid import WAYS, Link
 from mtfcore.schedules.hops import Hop, Piece, Schedule
 from mtfcore.schedules.making import KINDS, schedule
@@ -17,6 +18,6 @@ from mtfcore.schedules.placing import every_group, of_step
 from mtfcore.schedules.replaying import ReplayError, advance, replay, start
 
 __all__ = [
-    "KINDS", "WAYS", "Hop", "Link", "Piece", "ReplayError", "Schedule", "advance", "every_group", "of_step", "replay",
-    "schedule", "start",
+    "KINDS", "WAYS", "Hop", "Link", "Piece", "ReplayError", "Schedule", "advance", "closed_forms", "every_group",
+    "of_step", "replay", "schedule", "start",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ Next file to read: `spreading`.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
@@ -58,14 +59,20 @@ class Grid:
     def orders(self) -> list[tuple[tuple[int, ...], int]]:
         """For each part of a block: the axes in the order in which it takes them, and which half it is.
 
-        On several axes at once a block is cut into as many shares as there are axes, and share k starts on axis k: so
-        all axes work at the same time. On a two-way ring of even size the device opposite is as far up as down: each
-        half of the block takes its own way, so a block is cut into two halves.
+        On several axes at once a block is cut into as many shares as there are axes, and each share starts on another
+        axis: so all axes work at the same time. On a two-way ring of even size the device opposite is as far up as
+        down: each half of the block takes its own way, so a block is cut into two halves.
         """
         axes = [axis for axis, size in enumerate(self.sizes) if size > 1]
         turns = [tuple(axes[k:] + axes[:k]) for k in range(len(axes))] if self.at_once else [tuple(axes)]
         halves = any(self.ways[axis] == "two_way" and self.sizes[axis] % 2 == 0 for axis in axes)
         return list(itertools.product(turns or [()], range(2 if halves else 1)))
+
+    @property
+    def turned(self) -> Grid:
+        """The same wires with the arrows of one-way rings turned round."""
+        ways = tuple("turned" if way == "ring" else way for way in self.ways)
+        return dataclasses.replace(self, ways=ways)
 
     def coordinate(self, position: int, axis: int) -> int:
         return position // self.strides[axis] % self.sizes[axis]
@@ -79,17 +86,30 @@ class Grid:
         """All positions that differ from this one only along an axis."""
         return [self.along(position, axis, coordinate) for coordinate in range(self.sizes[axis])]
 
-    def links(self, position: int, axis: int, direction: int, hops: int) -> Iterator[Link]:
+    @cached_property
+    def wires(self) -> dict[tuple[int, int, int], Link]:
+        """(position, axis, direction) → the link there, where the axis's way has one."""
+        found = {}
+        for axis, position, direction in itertools.product(range(len(self.sizes)), range(self.group), (UP, DOWN)):
+            there = self.coordinate(position, axis) + direction
+            inside = 0 <= there < self.sizes[axis]
+            if {"line": inside, "ring": direction == UP, "turned": direction == DOWN, "two_way": True}[self.ways[axis]]:
+                target = self.along(position, axis, there)
+                found[position, axis, direction] = Link(position, target, axis, direction)
+        return found
+
+    def walk(self, position: int, axis: int, direction: int, hops: int) -> Iterator[Link]:
         """The links of a walk from a position."""
-        start = self.coordinate(position, axis)
-        stops = [self.along(position, axis, start + direction * hop) for hop in range(hops + 1)]
-        return (Link(a, b, axis, direction) for a, b in itertools.pairwise(stops))
+        for _ in range(hops):
+            link = self.wires[position, axis, direction]
+            yield link
+            position = link.target
 
     def reach(self, axis: int, position: int, half: int = 0) -> tuple[int, int]:
         """How many hops up, and how many down, a piece at a position makes so that the whole axis has it."""
         size, way = self.sizes[axis], self.ways[axis]
-        if way == "ring":
-            return size - 1, 0
+        if way in ("ring", "turned"):
+            return (size - 1, 0) if way == "ring" else (0, size - 1)
         if way == "line":
             coordinate = self.coordinate(position, axis)
             return size - 1 - coordinate, coordinate

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtfcore.numbers import count
 from mtfcore.schedules.grid import Link
@@ -70,6 +70,7 @@ class Schedule:
     ways: tuple[str, ...]
     n_bytes: int  # what one device holds before
     parts: int  # every block is cut into so many equal parts
+    piece_bytes: Bytes  # of one part of one block: exact, a fraction where it does not divide
     hops: tuple[Hop, ...]
     name: str
     source: str  # where the algorithm is described
@@ -102,7 +103,7 @@ class Schedule:
     @cached_property
     def sent_bytes(self) -> dict[int, Bytes]:
         """Bytes that each device sends, those that it only passes on included."""
-        return _total(((hop.source, hop.n_bytes) for hop in self.hops), self.devices)
+        return self._bytes(self.devices, ((hop.source, len(hop.pieces)) for hop in self.hops))
 
     @property
     def max_sent_bytes(self) -> Bytes:
@@ -120,15 +121,15 @@ class Schedule:
         """
         if self.kind not in ROUTED:
             return self.sent_bytes
-        position = {device: place for place, device in enumerate(self.devices)}
-        each = ((hop, sum(piece.block == position[hop.source] for piece in hop.pieces)) for hop in self.hops)
-        own = ((hop.source, hop.n_bytes * Fraction(mine, len(hop.pieces))) for hop, mine in each)
-        return _total(own, self.devices)
+        place = {device: position for position, device in enumerate(self.devices)}
+        own = ((hop.source, sum(piece.block == place[hop.source] for piece in hop.pieces)) for hop in self.hops)
+        return self._bytes(self.devices, own)
 
     @cached_property
     def link_bytes(self) -> dict[Link, Bytes]:
         """Bytes over each directed link that carries anything, in the order of devices."""
-        return _total(((hop.link, hop.n_bytes) for hop in self.hops), sorted({hop.link for hop in self.hops}))
+        links = sorted({hop.link for hop in self.hops})
+        return self._bytes(links, ((hop.link, len(hop.pieces)) for hop in self.hops))
 
     @property
     def busiest_link_bytes(self) -> Bytes:
@@ -138,12 +139,19 @@ class Schedule:
         """Bytes over each directed link in one step."""
         return {hop.link: hop.n_bytes for hop in self.at(step)}
 
+    def _bytes(self, keys: Iterable[Any], counts: Iterable[tuple[Any, int]]) -> dict[Any, Bytes]:
+        """Pieces counted by key, as bytes."""
+        total = dict.fromkeys(keys, 0)
+        for key, pieces in counts:
+            total[key] += pieces
+        return {key: plain(self.piece_bytes * pieces) for key, pieces in total.items()}
+
     # ---- time --------------------------------------------------------------------------------------------------
 
     @cached_property
     def time_bytes(self) -> Bytes:
         """Time in link units: bytes that pass one after another, the largest message of each step."""
-        return plain(sum((max(hop.n_bytes for hop in hops) for hops in self.by_step), Fraction(0)))
+        return plain(self.piece_bytes * sum(max(len(hop.pieces) for hop in hops) for hops in self.by_step))
 
     def seconds(self, link_bytes_per_second: float, hop_seconds: float = 0.0) -> float:
         """Modelled time: in each step the largest message at one link's one-way rate, or the least time of a hop."""
@@ -173,10 +181,3 @@ class Schedule:
 def plain(n_bytes: Bytes) -> Bytes:
     """A whole number where it is one, an exact fraction otherwise."""
     return int(n_bytes) if Fraction(n_bytes).denominator == 1 else Fraction(n_bytes)
-
-
-def _total(items: Iterable[tuple], keys: Iterable) -> dict:
-    total = {key: Fraction(0) for key in keys}
-    for key, n_bytes in items:
-        total[key] += n_bytes
-    return {key: plain(n_bytes) for key, n_bytes in total.items()}

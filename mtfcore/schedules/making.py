@@ -5,7 +5,7 @@
     all_reduce       a reduce-scatter, then an all-gather
     all_to_all       every device has a block for each other one; all go hop by hop, through the devices between
     permute          each device sends its block to one other, over the devices between
-    halo_exchange    half of what a device sends goes to the one before and half to the one after, not round the end
+    halo_exchange    a permute to the next position whose last device sends to nobody
 
     >>> schedules.schedule("all_reduce", (4, 4, 4), "two_way", n_bytes=1 << 20)
     <Schedule two-way ring all-reduce over 3 axes at once on 4x4x4: 12 steps, ... hops>
@@ -17,13 +17,16 @@ appendix A.1 (rings); DESIGN: "Bytes sent by one device". Next file to read: `re
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
-from mtfcore.errors import nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.notation import as_size, as_whole
+from mtfcore.numbers import count
 from mtfcore.schedules.grid import WAYS, Grid
-from mtfcore.schedules.hops import Hop, Schedule, plain
+from mtfcore.schedules.hops import ROUTED, Bytes, Hop, Schedule, plain
 from mtfcore.schedules.spreading import Messages, backwards, route, spread
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo_exchange")
@@ -43,23 +46,21 @@ def schedule(
     """The hops of a collective in a group of devices, each of which holds `n_bytes` before.
 
     `sizes` are those of the group's axes, outermost first; `way` is one for all axes or one for each. `pairs`
-    (from, to) belong to a permute; without them every device sends to the next position, the last to the first.
+    (from, to) belong to a permute or a halo exchange; without them every device sends to the next position.
     `at_once`: several axes carry shares of the data at the same time; otherwise the axes take turns.
     """
-    sizes = (sizes,) if as_whole(sizes) is not None else tuple(sizes)
-    ways = (way,) * len(sizes) if isinstance(way, str) else tuple(way)
-    refuse(_faults(kind, sizes, ways, n_bytes), f"schedule of {kind!r:.100} over {sizes!r:.100}")
-    grid = Grid(tuple(map(int, sizes)), ways, at_once)
+    grid = _grid(kind, sizes, way, n_bytes, at_once)
     wanted = _pairs(kind, grid.group, pairs)
-    hops = _hops(kind, grid, Fraction(_block_bytes(kind, n_bytes, grid.group), len(grid.orders)), wanted)
-    source = ROUTES if wanted else RINGS
+    parts = len(grid.orders)
+    piece_bytes = plain(Fraction(_block_bytes(kind, n_bytes, grid.group), parts))
     return Schedule(
-        kind, grid.sizes, ways, n_bytes, len(grid.orders), hops, _name(kind, grid), source,
-        tuple(range(grid.group)), tuple(wanted) if kind == "permute" else (),
+        kind, grid.sizes, grid.ways, n_bytes, parts, piece_bytes, _hops(kind, grid, piece_bytes, wanted),
+        _name(kind, grid), ROUTES if kind in ROUTED else RINGS, tuple(range(grid.group)),
+        () if kind == "all_to_all" else tuple(wanted),
     )  # fmt: skip
 
 
-def _hops(kind: str, grid: Grid, piece_bytes: Fraction, pairs: list[tuple[int, int]]) -> tuple[Hop, ...]:
+def _hops(kind: str, grid: Grid, piece_bytes: Bytes, pairs: list[tuple[int, int]]) -> tuple[Hop, ...]:
     if kind == "all_gather":
         return _written(spread(grid), piece_bytes, "store")
     if kind in ("reduce_scatter", "all_reduce"):
@@ -67,15 +68,13 @@ def _hops(kind: str, grid: Grid, piece_bytes: Fraction, pairs: list[tuple[int, i
     return _written(route(grid, pairs), piece_bytes, "store")
 
 
-def _sums(grid: Grid, piece_bytes: Fraction, again: bool) -> tuple[Hop, ...]:
-    """Reduce-scatter; for an all-reduce (`again`) the sums are then gathered."""
-    out = spread(grid)
-    steps = max((time for time, _ in out), default=0)
-    sums = _written(backwards(out, steps), piece_bytes, "add")
-    return sums + (_written(out, piece_bytes, "store", steps) if again else ())
+def _sums(grid: Grid, piece_bytes: Bytes, again: bool) -> tuple[Hop, ...]:
+    """Reduce-scatter, a spreading run backwards; for an all-reduce (`again`) the sums are then gathered."""
+    sums = _written(backwards(spread(grid.turned)), piece_bytes, "add")
+    return sums + (_written(spread(grid), piece_bytes, "store", sums[-1].time) if again and sums else ())
 
 
-def _written(messages: Messages, piece_bytes: Fraction, combine: str, after: int = 0) -> tuple[Hop, ...]:
+def _written(messages: Messages, piece_bytes: Bytes, combine: str, after: int = 0) -> tuple[Hop, ...]:
     """The messages as hops, in order of step and link; `after` steps come before."""
     most = max(map(len, messages.values()), default=0)
     n_bytes = [plain(piece_bytes * n) for n in range(most + 1)]
@@ -87,21 +86,7 @@ def _written(messages: Messages, piece_bytes: Fraction, combine: str, after: int
 
 def _block_bytes(kind: str, n_bytes: int, group: int) -> Fraction:
     """Bytes of one block: what a device holds, or its part for each of the group."""
-    if kind == "halo_exchange":
-        return Fraction(n_bytes, 2)  # an edge for each neighbour
     return Fraction(n_bytes, group if kind in ("reduce_scatter", "all_reduce", "all_to_all") else 1)
-
-
-def _pairs(kind: str, group: int, pairs: Iterable[tuple[int, int]] | None) -> list[tuple[int, int]]:
-    """Who sends to whom; what a device keeps for itself makes no hop."""
-    everyone = range(group)
-    if kind == "all_to_all":
-        return list(itertools.permutations(everyone, 2))
-    if kind == "halo_exchange":
-        return [(i, j) for i in everyone for j in (i - 1, i + 1) if 0 <= j < group]
-    if kind == "permute":
-        return [(i, (i + 1) % group) for i in everyone] if pairs is None else sorted(pairs)
-    return []
 
 
 def _name(kind: str, grid: Grid) -> str:
@@ -113,12 +98,46 @@ def _name(kind: str, grid: Grid) -> str:
     return f"{ways} {kind.replace('_', '-')}{over}"
 
 
-def _faults(kind: str, sizes: Sequence[object], ways: Sequence[object], n_bytes: object) -> list[str]:
+# ---- what was asked ----------------------------------------------------------------------------------------------
+
+
+def _grid(kind: object, sizes: Any, way: Any, n_bytes: object, at_once: bool) -> Grid:
+    sizes = (sizes,) if as_whole(sizes) is not None else sizes
+    if not isinstance(sizes, (tuple, list)):
+        raise LayoutError(f"sizes are whole numbers such as 8 or (4, 4, 4), not {sizes!r:.200}")
+    ways = tuple(way) if isinstance(way, (tuple, list)) else (way,) * len(sizes)
     faults = [] if kind in KINDS else [f"unknown kind; {nearest(kind, KINDS)}"]
     faults += [f"unknown way {way!r:.100}; {nearest(way, WAYS)}" for way in dict.fromkeys(ways) if way not in WAYS]
     faults += [f"size {size!r:.100}; a size is a whole number, at least 1" for size in sizes if as_size(size) is None]
     if len(ways) != len(sizes):
-        faults.append(f"{len(ways)} ways for {len(sizes)} axes; give one way, or one for each axis")
+        faults.append(
+            f"{count(len(ways), 'way')} for {count(len(sizes), 'axis', 'axes')}; give one way, or one for each"
+        )
     if as_whole(n_bytes) is None or n_bytes < 0:
         faults.append(f"n_bytes is {n_bytes!r:.100}; it is a whole number of bytes")
-    return faults
+    refuse(faults, f"schedule of {kind!r:.100} over {sizes!r:.100}")
+    return Grid(tuple(map(int, sizes)), ways, at_once)
+
+
+def _pairs(kind: str, group: int, pairs: Iterable[Any] | None) -> list[tuple[int, int]]:
+    """Who sends to whom; what a device keeps for itself makes no hop."""
+    if pairs is not None:
+        return _checked(kind, group, [tuple(pair) for pair in pairs])
+    if kind == "all_to_all":
+        return list(itertools.permutations(range(group), 2))
+    if kind == "permute":
+        return [(i, (i + 1) % group) for i in range(group)]
+    return [(i, i + 1) for i in range(group - 1)] if kind == "halo_exchange" else []
+
+
+def _checked(kind: str, group: int, pairs: list[tuple]) -> list[tuple[int, int]]:
+    if kind not in ("permute", "halo_exchange"):
+        raise LayoutError(f"an {kind} has no pairs: all devices of the group take part")
+    refuse([f"{pair!r:.100} is no pair (from, to)" for pair in pairs if len(pair) != 2], kind)
+    faults = [f"no device {one} in the pair {pair}; the group has 0 to {group - 1}"
+              for pair in pairs for one in pair if one not in range(group)]  # fmt: skip
+    for place, does in enumerate(("sends", "receives")):
+        found = Counter(pair[place] for pair in pairs)
+        faults += [f"device {device} {does} twice" for device, times in found.items() if times > 1]
+    refuse(faults, f"{kind} in a group of {group}")
+    return sorted(pairs)

@@ -50,9 +50,19 @@ def _of_group(step: Step, mesh: Mesh, way: Way, at_once: bool) -> Schedule:
     axes = _axes(step, mesh)
     ways = dict.fromkeys(axes, way) if isinstance(way, str) else dict(way)
     refuse([f"no way for axis {axis!r}; {nearest(axis, ways)}" for axis in axes if axis not in ways], f"{step!r}")
-    pairs = permute_pairs(step, mesh) if step.kind == "permute" else None
     sizes, chosen = [mesh[axis] for axis in axes], [ways[axis] for axis in axes]
-    return schedule(step.kind, sizes, chosen, step.n_bytes, pairs=pairs, at_once=at_once)
+    return schedule(step.kind, sizes, chosen, step.n_bytes, pairs=_pairs(step, mesh), at_once=at_once)
+
+
+def _pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]] | None:
+    """(from, to) by position in the group, where a step has them."""
+    if step.kind == "permute":
+        return permute_pairs(step, mesh)
+    if step.kind != "halo_exchange":
+        return None
+    group, distance = step.group, step.params["distance"]
+    goals = [(block, block + distance) for block in range(group)]
+    return [(a, b % group) for a, b in goals if step.params["wrap"] or 0 <= b < group]
 
 
 def _groups(mesh: Mesh, axes: Axes, device: DeviceLike | None = None) -> list[tuple[int, ...]]:

@@ -4,8 +4,9 @@
     >>> schedules.replay(plan, [np.arange(8) * 10 ** device for device in range(4)])[1]
     array([2222, 3333])
 
-A device sends only what it holds when the step begins, and on one directed link goes at most one message a step;
-anything else is a `ReplayError`. An addend that was sent is gone, and so is a piece that was only passed on.
+A device sends only what it holds when the step begins, nobody stores a piece twice, no addend is left over, and on
+one directed link goes at most one message a step: anything else is a `ReplayError`. An addend that was sent is gone,
+and so is a piece that was only passed on.
 What the arrays mean, all cut along their first dimension (uneven and empty blocks are allowed):
 
     all_gather       in: a block                        out: all blocks
@@ -13,14 +14,14 @@ What the arrays mean, all cut along their first dimension (uneven and empty bloc
     all_reduce       in: an addend of the whole array   out: the whole sum
     all_to_all       in: a block for each device        out: a block from each device
     permute          in: the device's array             out: the one sent to it, zeros where none is
-    halo_exchange    in: (edge for the device before, edge for the one after), each an array
-                     out: (edge from the device before, edge from the one after), None where there is no device
+    halo_exchange    the same
 
 Next file to read: `placing`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,6 +67,8 @@ def advance(schedule: Schedule, state: State, hops: Sequence[Hop], combine: Call
         held = state[place[hop.target]]
         if hop.combine == "add":
             values = {piece: combine(held[piece], value) for piece, value in values.items()}
+        elif twice := held.keys() & values.keys():
+            raise ReplayError(f"{hop}: device {hop.target} has {min(twice)} already")
         held.update(values)
 
 
@@ -79,32 +82,35 @@ def _sent(held: Held, hop: Hop, gone: bool) -> Held:
 # ---- what a device's array is cut into, and what its pieces make -------------------------------------------------
 
 
-def _parts(schedule: Schedule, block: np.ndarray) -> list[np.ndarray]:
-    return np.array_split(block.reshape(-1), schedule.parts)
+def _split(array: np.ndarray, count: int) -> list[np.ndarray]:
+    """Views of `count` parts along the first dimension, as even as can be, the larger ones first."""
+    each, larger = divmod(len(array), count)
+    stops = [number * each + min(number, larger) for number in range(count + 1)]
+    return [array[a:b] for a, b in itertools.pairwise(stops)]
 
 
 def _cut(schedule: Schedule, position: int, array: Any) -> Held:
     """The pieces of one device's array."""
     kind, group = schedule.kind, schedule.group
-    if kind == "halo_exchange":
-        blocks = {(position, position + side): np.asarray(edge) for side, edge in zip((-1, 1), array, strict=True)}
-    elif kind == "all_gather":
+    if kind == "all_gather":
         blocks = {(position, None): np.asarray(array)}
-    elif kind == "permute":
+    elif kind in ("permute", "halo_exchange"):
         blocks = {(position, target): np.asarray(array) for source, target in schedule.pairs if source == position}
     else:
-        cut = np.array_split(np.asarray(array), group)
+        cut = _split(np.asarray(array), group)
         blocks = {(position, n) if kind == "all_to_all" else (n, None): block for n, block in enumerate(cut)}
     return {
         Piece(block, part, target): value
         for (block, target), whole in blocks.items()
-        for part, value in enumerate(_parts(schedule, whole))
+        for part, value in enumerate(_split(whole.reshape(-1), schedule.parts))
     }
 
 
 def _join(schedule: Schedule, held: Held, like: Any, block: int, target: int | None = None) -> np.ndarray:
     """One block put together again from its parts."""
-    parts = [held[Piece(block, part, target)] for part in range(schedule.parts)]
+    parts = [held.get(Piece(block, part, target)) for part in range(schedule.parts)]
+    if any(part is None for part in parts):
+        raise ReplayError(f"a device ends without block {block} in full")
     return np.concatenate(parts).reshape(np.shape(like))
 
 
@@ -113,17 +119,19 @@ def _gathered(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[n
 
 
 def _own_sums(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    blocks = np.array_split(np.asarray(arrays[0]), schedule.group)
+    blocks = _split(np.asarray(arrays[0]), schedule.group)
+    if any(len(held) > schedule.parts for held in state):
+        raise ReplayError("a device still has an addend that it should have sent")
     return [_join(schedule, held, blocks[position], position) for position, held in enumerate(state)]
 
 
 def _all_sums(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    blocks = np.array_split(np.asarray(arrays[0]), schedule.group)
+    blocks = _split(np.asarray(arrays[0]), schedule.group)
     return [np.concatenate([_join(schedule, held, block, n) for n, block in enumerate(blocks)]) for held in state]
 
 
 def _exchanged(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    cut = [np.array_split(np.asarray(array), schedule.group) for array in arrays]
+    cut = [_split(np.asarray(array), schedule.group) for array in arrays]
     return [
         np.concatenate([_join(schedule, held, blocks[position], n, position) for n, blocks in enumerate(cut)])
         for position, held in enumerate(state)
@@ -140,17 +148,7 @@ def _permuted(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[n
     ]
 
 
-def _edges(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[tuple[Any, Any]]:
-    def edge(position: int, side: int) -> np.ndarray | None:
-        other = position + side
-        if not 0 <= other < schedule.group:
-            return None
-        return _join(schedule, state[position], arrays[other][side < 0], other, position)
-
-    return [(edge(position, -1), edge(position, 1)) for position in range(schedule.group)]
-
-
 END: dict[str, Callable] = {
     "all_gather": _gathered, "reduce_scatter": _own_sums, "all_reduce": _all_sums,
-    "all_to_all": _exchanged, "permute": _permuted, "halo_exchange": _edges,
+    "all_to_all": _exchanged, "permute": _permuted, "halo_exchange": _permuted,
 }  # fmt: skip

@@ -1,0 +1,84 @@
+"""What a schedule's steps and bytes come to, as formulas. The schedules are counted; tests hold the two together.
+
+With `n_bytes` held by one device before, on one axis of g devices (bytes over the busiest directed link):
+
+    kind              one-way ring      two-way ring                          line
+    all_gather        n_bytes·(g−1)     half of it                            n_bytes·(g−1)
+    reduce_scatter    n_bytes·(g−1)/g   half of it                            n_bytes·(g−1)/g
+    all_reduce        2·n_bytes·(g−1)/g half of it                            n_bytes (every link)
+    all_to_all        n_bytes·(g−1)/2   n_bytes·g/8, g odd: n_bytes·(g²−1)/8g n_bytes·⌊g²/4⌋/g
+
+The time is that many bytes at one link's one-way rate, except for an all-reduce on a line: its two halves load
+different ends, and one after the other they take 2·n_bytes·(g−1)/g. On a line the devices do not all send the same:
+`line_sent_bytes`. On k axes of the same size s at once, a gather and the sums take 1/k of the time of one ring of
+g = s^k, and an all-to-all as long as one axis alone would.
+
+Sources: arXiv 2211.05102, appendix A.1 (rings, with (g−1)/g exact). Lines: a cut between positions i and i+1 is
+crossed by all that the i+1 devices on one side have for the other side. Read next: `mtfcore.steps.link_bytes`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mtfcore.errors import LayoutError
+from mtfcore.schedules.hops import Bytes, plain
+
+LINE, TWO_WAY = "line", "two_way"
+
+
+def steps(kind: str, group: int, way: str) -> int:
+    """How many steps a collective takes on one axis."""
+    if group == 1:
+        return 0
+    if kind == "all_to_all" and way == LINE:  # at most group/4 blocks in a message
+        return math.ceil(Fraction(group**2 // 4, max(1, group // 4)))
+    once = group // 2 if way == TWO_WAY else group - 1
+    return 2 * once if kind == "all_reduce" else once
+
+
+def busiest_link_bytes(kind: str, n_bytes: int, group: int, way: str) -> Bytes:
+    """Bytes over the directed link that carries most, on one axis."""
+    if kind == "all_to_all":
+        return plain(Fraction(n_bytes * _crossing_blocks(group, way)) / group)
+    if kind == "all_reduce" and way == LINE:
+        return n_bytes if group > 1 else 0
+    return time_bytes(kind, n_bytes, group, way)
+
+
+def time_bytes(kind: str, n_bytes: int, sizes: int | Sequence[int], way: str) -> Bytes:
+    """Time in link units: over one link's one-way rate, the time that a collective's bytes take."""
+    sizes = [sizes] if isinstance(sizes, int) else [size for size in sizes if size > 1]
+    if len(set(sizes)) > 1:
+        raise LayoutError(f"no closed form for axes of different sizes {tuple(sizes)}: ask the schedule's time_bytes")
+    group, axes = math.prod(sizes), max(1, len(sizes))
+    if kind == "all_to_all":
+        return busiest_link_bytes(kind, n_bytes, sizes[0] if sizes else 1, way)
+    blocks = {"all_gather": Fraction(group - 1), "reduce_scatter": Fraction(group - 1, group)}
+    blocks["all_reduce"] = 2 * blocks["reduce_scatter"]
+    return plain(n_bytes * blocks[kind] / (axes * (2 if way == TWO_WAY else 1)))
+
+
+def line_sent_bytes(kind: str, n_bytes: int, group: int, position: int) -> Bytes:
+    """Bytes that the device at a position of a line sends: up to the next and down to the one before."""
+    above, below = group - 1 - position, position
+    up, down = above > 0, below > 0
+    gathers = (below + 1) * up + (above + 1) * down  # the blocks from one side, and its own, go to the other side
+    blocks = {
+        "all_gather": gathers * group,
+        "reduce_scatter": above + below,  # one sum for each device above, and below
+        "all_reduce": above + below + gathers,
+        "all_to_all": (below + 1) * above + (above + 1) * below,
+    }
+    return plain(Fraction(n_bytes * blocks[kind], group))
+
+
+def _crossing_blocks(group: int, way: str) -> Fraction:
+    """All-to-all: how many of the blocks cross the busiest link in its direction."""
+    if way == LINE:
+        return Fraction(group**2 // 4)
+    if way == TWO_WAY:
+        return Fraction(group**2 - group % 2, 8)
+    return Fraction(group * (group - 1), 2)
