@@ -96,7 +96,7 @@ class Planner:
                 inputs.append(Port(name if k == 0 else f"{name}_{k}", value, s, self.dtypes[value]))
         for number, op in enumerate(self.graph.ops):
             if op.kind != "input":
-                PLANNERS[op.kind](self, number, op)
+                self.operation(number, op)
         outputs = self.outputs() if carries is None else self.body_outputs(carries)
         steps = needed(self.steps, {port.value for port in outputs})
         values = [*[port.value for port in inputs], *[value for step in steps for value in step.outputs]]
@@ -105,6 +105,10 @@ class Planner:
             self.graph.name, self.mesh, tuple(inputs), tuple(outputs), steps, self.graph, self.placed,
             dtypes, shardings, self.layout,
         )  # fmt: skip
+
+    def operation(self, number: int, op: Op) -> None:
+        """Plan one operation; a search over layouts does it once from the same start (`costs.search_walk`)."""
+        PLANNERS[op.kind](self, number, op)
 
     def outputs(self) -> list[Port]:
         return [self.port(name, self.forms[n][self.placed[n]]) for name, n in self.graph.outputs.items()]
