@@ -16,6 +16,7 @@ Importing this loads no JAX; running does. First file to read: `notation`.
 
 import importlib
 
+from mtfcore.backward import gradients
 from mtfcore.chips import chip
 from mtfcore.dims import Dim
 from mtfcore.elementwise import (
@@ -44,6 +45,7 @@ from mtfcore.elementwise import (
     sin,
     sqrt,
     square,
+    stop_gradient,
     subtract,
     tanh,
     where,
@@ -56,6 +58,7 @@ from mtfcore.mesh import Mesh
 from mtfcore.ops import einsum
 from mtfcore.planning import plan
 from mtfcore.randomness import dropout, fold_in, random_gumbel, random_normal, random_uniform
+from mtfcore.recomputing import recompute
 from mtfcore.reductions import (
     all,
     any,
@@ -122,6 +125,7 @@ __all__ = [
     "function",
     "gather",
     "gelu",
+    "gradients",
     "greater",
     "index",
     "less",
@@ -146,6 +150,7 @@ __all__ = [
     "random_gumbel",
     "random_normal",
     "random_uniform",
+    "recompute",
     "relu",
     "rename",
     "repeat",
@@ -164,6 +169,7 @@ __all__ = [
     "split",
     "sqrt",
     "square",
+    "stop_gradient",
     "subtract",
     "sum",
     "tanh",

@@ -45,6 +45,8 @@ ELEMENTWISE: dict[str, Elementwise] = {
     "multiply": Elementwise(2, "product"),
     "divide": Elementwise(2, "first", floats_only=True),
     "identity": Elementwise(1, "product"),
+    "stop_gradient": Elementwise(1, "product"),
+    "barrier": Elementwise(1, "product"),  # computed again, not shared with an equal operation elsewhere
     **{name: Elementwise(2, "none") for name in ("maximum", "minimum", "power", "fold_in")},
     **{name: Elementwise(1, "none") for name in ("relu", "square", "absolute", "cast")},
     **_smooth("gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "cos"),
@@ -54,7 +56,7 @@ ELEMENTWISE: dict[str, Elementwise] = {
 }
 
 
-ON_BOOL = ("identity", "cast", "where", "equal", "logical_and", "logical_or", "logical_not")
+ON_BOOL = ("identity", "barrier", "cast", "where", "equal", "logical_and", "logical_or", "logical_not")
 
 
 def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
@@ -171,6 +173,9 @@ logical_and = _named("logical_and", "Both, elementwise: bool.")
 logical_or = _named("logical_or", "Either, elementwise: bool.")
 logical_not = _named("logical_not", "Not, elementwise: bool.")
 where = _named("where", "Second where the first is true, else third, elementwise.")
+
+
+stop_gradient = _named("stop_gradient", "The same values, which `mtf.gradients` takes for constants.")
 
 
 def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:

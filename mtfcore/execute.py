@@ -58,9 +58,9 @@ def _start(step: Step, mesh: Mesh) -> Any:
     if step.kind == "trim":
         own = lax.axis_index(step.after.on[step.params["dim"]])
         return step.params["start"] + own * step.params["step"]
-    if step.kind != "gather":
+    if step.kind not in ("gather", "scatter"):
         return 0
-    table, dim = step.before[1], step.params["dim"]
+    table, dim = step.before[1] if step.kind == "gather" else step.after, step.params["dim"]
     on = table.on[dim]
     return lax.axis_index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
 

@@ -49,8 +49,9 @@ def aligned(array: Array, names: tuple[str, ...], out_names: tuple[str, ...]) ->
 
 POINTWISE: dict[str, Callable[..., Array]] = {
     "add": jnp.add, "subtract": jnp.subtract, "multiply": jnp.multiply, "divide": jnp.divide,
+    "barrier": lax.optimization_barrier, "stop_gradient": lax.stop_gradient,
     "identity": lambda t: t, "cast": lambda t: t, "maximum": jnp.maximum, "minimum": jnp.minimum, "power": jnp.power,
-    "relu": lambda t: jnp.maximum(t, 0), "gelu": jax.nn.gelu, "silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid,
+    "relu": jax.nn.relu, "gelu": jax.nn.gelu, "silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh, "exp": jnp.exp, "log": jnp.log, "sqrt": jnp.sqrt, "rsqrt": lax.rsqrt, "square": jnp.square,
     "sin": jnp.sin, "cos": jnp.cos, "absolute": jnp.abs, "equal": jnp.equal, "less": jnp.less, "greater": jnp.greater,
     "logical_and": jnp.logical_and, "logical_or": jnp.logical_or, "logical_not": jnp.logical_not, "where": jnp.where,
@@ -98,6 +99,31 @@ def _take(place: int, start: Any) -> Callable[[Array, Array], Array]:
     return take
 
 
+def scatter(call: Call, ids: Array, rows: Array) -> Array:
+    """Rows added up where their ids say, in the part at hand: the way back from `gather`."""
+    id_names, names = call.in_names
+    dim, table = call.params["dim"], call.out_names
+    shared = [name for name in id_names if name in table]  # a table of its own for each: outermost, then vmap
+    own_ids = [name for name in id_names if name not in shared]
+    rest = [name for name in table if name != dim and name not in shared]
+    size = call.out_shape[table.index(dim)]
+    put = _put(size, len(own_ids))
+    for _ in shared:
+        put = jax.vmap(put)
+    local = aligned(ids, id_names, (*shared, *own_ids)).astype(jnp.int32) - call.start
+    made = put(local, aligned(rows, names, (*shared, *own_ids, *rest)))
+    found = [*shared, dim, *rest]
+    return jnp.transpose(made, [found.index(name) for name in table])
+
+
+def _put(size: int, n_ids: int) -> Callable[[Array, Array], Array]:
+    def put(ids: Array, rows: Array) -> Array:
+        inside = jnp.where((ids >= 0) & (ids < size), ids, size)  # what lies elsewhere is dropped
+        return jnp.zeros((size, *rows.shape[n_ids:]), rows.dtype).at[inside].add(rows, mode="drop")
+
+    return put
+
+
 def window(call: Call, array: Array) -> Array:
     place, start = call.in_names[0].index(call.params["dim"]), call.params["start"]
     return lax.slice_in_dim(array, start, start + call.out_shape[place], axis=place)
@@ -105,7 +131,8 @@ def window(call: Call, array: Array) -> Array:
 
 def pad(call: Call, array: Array) -> Array:
     place = call.in_names[0].index(call.params["dim"])
-    widths = [(0, call.out_shape[place] - n if axis == place else 0) for axis, n in enumerate(array.shape)]
+    before, widths = call.params.get("before", 0), [(0, 0)] * array.ndim
+    widths[place] = (before, call.out_shape[place] - array.shape[place] - before)
     return jnp.pad(array, widths, constant_values=call.params["value"])
 
 
@@ -139,6 +166,7 @@ def index(call: Call) -> Array:
 KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
     for kernel in (
-        einsum, pointwise, reduce, gather, window, pad, concat, cumsum, top_k, reshape, constant, index, random, dropout
+        einsum, pointwise, reduce, gather, scatter, window, pad, concat, cumsum, top_k, reshape, constant, index, random,
+        dropout,
     )
 } | SPATIAL  # fmt: skip

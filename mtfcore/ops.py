@@ -34,8 +34,7 @@ def common_graph(tensors: Sequence[Tensor]) -> Graph:
     """The innermost graph among the tensors' graphs (a block of a repeat may read outer tensors)."""
     for tensor in tensors:
         expect_tensor(tensor)
-    depth = {id(t.graph): _depth(t.graph) for t in tensors}
-    return max((t.graph for t in tensors), key=lambda graph: depth[id(graph)])
+    return max((t.graph for t in tensors), key=lambda graph: graph.depth)
 
 
 def expect_tensor(t: object) -> Tensor:
@@ -46,10 +45,6 @@ def expect_tensor(t: object) -> Tensor:
             "stand inside a function made with @mtf.function, which is called on arrays or planned"
         )
     return t
-
-
-def _depth(graph: Graph) -> int:
-    return 0 if graph.parent is None else 1 + _depth(graph.parent)
 
 
 def wanted(graph: Graph, out: str | None, dims: tuple[Dim, ...], about: str) -> Wanted:

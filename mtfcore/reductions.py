@@ -104,10 +104,13 @@ def settle(t: Tensor) -> Tensor:
 
 
 def logsumexp(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
-    """log of the sum of exp over `dims`, without overflow: the largest is taken out first."""
+    """log of the sum of exp over `dims`, without overflow: the largest is taken out first.
+
+    Whatever is taken out cancels, so the largest counts as flat: `mtf.gradients` passes nothing through it.
+    """
     t = settle(_float(t, "logsumexp"))
     kept = _kept(t, dims, out, "logsumexp")
-    largest = apply("reduce", [t], kept, t.dtype, None, fn="max")
+    largest = apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)
     finite = where(less(absolute(largest), float("inf")), largest, 0.0)  # an all -inf row stays -inf, not nan
     shifted = exp(subtract(t, finite))
     total = apply("einsum", [shifted], kept, t.dtype, None, at=None, search=False)
@@ -118,7 +121,8 @@ def softmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
     """exp(t) over its sum along `dim`; a split `dim` costs two all-reduces of the other dimensions."""
     _float(t, "softmax").dim(dim)
     t = settle(t)
-    shifted = exp(subtract(t, max(t, dim)))
+    kept = _kept(t, dim, None, "softmax")
+    shifted = exp(subtract(t, apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)))
     return divide(shifted, sum(shifted, dim), out=out)
 
 

@@ -74,8 +74,9 @@ def statements(program: Program, names: Names, indent: int = 1) -> list[str]:
         operands = [names[value] for value in step.inputs]
         if step.kind == "repeat":
             lines += _repeat(step, operands, names, indent)
-        elif step.kind == "gather":
-            lines += _gather(step, operands, names, program.mesh)
+        elif step.kind in ("gather", "scatter"):
+            written = _gather if step.kind == "gather" else _scatter
+            lines += written(step, operands, names, program.mesh)
         else:
             write = (WRITERS | SPATIAL | RANDOM)[step.kind]
             statement = f"{names[step.output]} = {write(step, operands, program.mesh)}"
@@ -92,7 +93,7 @@ def _comment(step: Step) -> str:
     if step.kind in MOVES:
         return step.arrow() + (f", the {fn} over {' '.join(step.axes)}" if fn != "sum" else "")
     added = [axis for axis in step.after.partial if all(axis not in s.partial for s in step.before)]
-    return f"→ {step.after.text()}, addends of a sum" if added and step.kind in ("einsum", "gather") else ""
+    return f"→ {step.after.text()}, addends of a sum" if added and step.kind in ("einsum", "gather", "scatter") else ""
 
 
 def _commented(statement: str, comment: str, width: int) -> list[str]:
@@ -121,6 +122,30 @@ def _gather(step: Step, operands: list[str], names: Names, mesh: Mesh) -> list[s
     return [
         *_commented(f"{row} = {id_name}{cast}{start}", f"this device holds {size} of {dim}" if on else "", WIDTH),
         f"{found} = ({row} >= 0) & ({row} < {size})",
+        *_commented(f"{names[step.output]} = {result}", _comment(step), WIDTH - len(INDENT)),
+    ]
+
+
+def _scatter(step: Step, operands: list[str], names: Names, mesh: Mesh) -> list[str]:
+    """Add rows up in the part at hand; those whose ids lie elsewhere are dropped."""
+    (ids, rows), (id_name, rows_name), table, dim = step.before, operands, step.after, step.params["dim"]
+    size, on = table.local_shape(mesh)[table.names.index(dim)], table.on[dim]
+    shared = [name for name in ids.names if name in table.names]
+    own = [name for name in ids.names if name not in shared]
+    rest = [name for name in table.names if name != dim and name not in shared]
+    lengths = dict(zip(table.names, table.local_shape(mesh), strict=True))
+    start = f" - lax.axis_index({quoted(on)}) * {size}" if on else ""
+    cast = "" if names.program.dtypes[step.inputs[0]] == "i32" else ".astype(jnp.int32)"
+    row = names.free("row")
+    index = [aligned(f"jnp.arange({lengths[name]})", (name,), (*shared[shared.index(name) :], *own)) for name in shared]
+    index.append(f"jnp.where(({row} >= 0) & ({row} < {size}), {row}, {size})")
+    shape = shape_text([lengths[name] for name in (*shared, dim, *rest)])
+    added = ordered(rows_name, rows.names, [*shared, *own, *rest])
+    made = f"jnp.zeros({shape}, {dtype_name(step.dtype)}).at[{', '.join(index)}].add({added}, mode=\"drop\")"
+    result = ordered(made, [*shared, dim, *rest], table.names)
+    first = f"{row} = {ordered(id_name, ids.names, [*shared, *own])}{cast}{start}"
+    return [
+        *_commented(first, f"this device holds {size} of {dim}" if on else "", WIDTH),
         *_commented(f"{names[step.output]} = {result}", _comment(step), WIDTH - len(INDENT)),
     ]
 

@@ -23,6 +23,7 @@ Operands = Sequence[str]
 
 POINTWISE = {
     "add": "{} + {}", "subtract": "{} - {}", "multiply": "{} * {}", "divide": "{} / {}", "identity": "{}",
+    "barrier": "lax.optimization_barrier({})", "stop_gradient": "lax.stop_gradient({})",
     "maximum": "jnp.maximum({}, {})", "minimum": "jnp.minimum({}, {})", "power": "jnp.power({}, {})",
     "relu": "jnp.maximum({}, 0)", "gelu": "jax.nn.gelu({})", "silu": "jax.nn.silu({})",
     "sigmoid": "jax.nn.sigmoid({})", "tanh": "jnp.tanh({})", "exp": "jnp.exp({})", "log": "jnp.log({})",
@@ -194,7 +195,8 @@ def _window(step: Step, operands: Operands, mesh: Mesh) -> str:
 def _pad(step: Step, operands: Operands, mesh: Mesh) -> str:
     place, value = _place(step), step.params["value"]
     widths = [(0, 0)] * len(step.after.dims)
-    widths[place] = (0, step.after.shape[place] - step.before[0].shape[place])
+    before = step.params.get("before", 0)
+    widths[place] = (before, step.after.shape[place] - step.before[0].shape[place] - before)
     return called("jnp.pad", operands[0], str(widths), f"constant_values={number_text(value, step.dtype)}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mtfcore.elementwise import ELEMENTWISE
-from mtfcore.errors import refuse
+from mtfcore.errors import LayoutError, refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.halo import plan_overlap, plan_shift, plan_spatial
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 LOCAL_ALONG = ("window", "pad", "cumsum", "top_k", "concat")  # the dimension in params["dim"] must be whole
 LINEAR = {
-    "einsum": "product", "gather": "second", "window": "product", "cumsum": "product", "concat": "sum",
+    "einsum": "product", "gather": "second", "scatter": "second", "window": "product", "cumsum": "product",
+    "concat": "sum",
     "top_k": "none", "reduce": "none", "settle": "none", "dropout": "first",
 }  # gather: in the table, not in the ids  # fmt: skip
 
@@ -146,7 +147,7 @@ def plan_reshape(planner: Planner, number: int, op: Op) -> int:
 def plan_reshard(planner: Planner, number: int, op: Op) -> int:
     """Only a move."""
     (operand,) = op.inputs
-    value = planner.need(operand, planner.resolve(op), "reshard asks for")
+    value = planner.need(operand, planner.resolve(op) or planner.placed[operand], "reshard asks for")
     return planner.finish(number, value, None)
 
 
@@ -170,10 +171,18 @@ def plan_made(planner: Planner, number: int, op: Op) -> int:
 
 
 def plan_random(planner: Planner, number: int, op: Op) -> int:
-    """Random numbers: each device makes its own part, where they are wanted or, later, where they are used."""
-    want = planner.resolve(op)
-    axes = want.axes if want else ((),) * len(op.dims)
-    return planner.finish(number, made_at(planner, number, Sharding.of(op.dims, axes)), want)
+    """Random numbers: each device makes its own part where they are wanted, or else where the layout says; and again
+    wherever they are used, for which the whole stands as a source that costs nothing."""
+    whole = made_at(planner, number, Sharding.of(op.dims, ((),) * len(op.dims)))
+    return planner.finish(number, whole, planner.resolve(op) or _as_laid_out(planner, op))
+
+
+def _as_laid_out(planner: Planner, op: Op) -> Sharding | None:
+    """Where the layout would place a tensor; nowhere in particular if it does not fit there."""
+    try:
+        return planner.layout.place(op.dims, planner.mesh).without(planner.ones)
+    except LayoutError:
+        return None
 
 
 def made_at(planner: Planner, number: int, s: Sharding) -> int:
@@ -202,7 +211,7 @@ def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding,
 
 
 PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
-    **dict.fromkeys(("einsum", "pointwise", "gather", "reduce", *LOCAL_ALONG), plan_mapped),
+    **dict.fromkeys(("einsum", "pointwise", "gather", "scatter", "reduce", *LOCAL_ALONG), plan_mapped),
     "reshape": plan_reshape,
     "reshard": plan_reshard,
     "settle": plan_settle,
