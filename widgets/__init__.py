@@ -17,6 +17,9 @@ import importlib
 _HOME = {
     "slices": "widgets.explorers.slices",
     "program": "widgets.explorers.program",
+    "traffic": "widgets.explorers.traffic",
+    "layouts": "widgets.explorers.layouts",
+    "iteration_space": "widgets.explorers.iteration_space",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
     "Refused": "widgets.frame",

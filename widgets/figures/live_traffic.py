@@ -93,7 +93,8 @@ def plan_words(facts: Facts) -> str:
     whole = f"One device sends {parts}" if planned else "Nothing is sent"
     often = f", run {times:,} times in all" if times > len(facts["steps"]) else ""
     return (
-        f"{facts['name']} on {count(facts['n_devices'], 'device')} has {count(len(facts['steps']), 'collective')}{often}. "
+        f"{facts['name']} on {count(facts['n_devices'], 'device')} has "
+        f"{count(len(facts['steps']), 'collective')}{often}. "
         f"{whole}. Run it, and each collective of each device is counted as it happens."
     )
 

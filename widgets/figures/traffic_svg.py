@@ -22,7 +22,7 @@ from widgets.theme import LINKS, MEMORY, axis_colours
 Picture = dict[str, Any]
 THIN, THICK = 1.2, 5.0
 CELL = 14.0  # height of a block's bar
-REST = 0.6  # where on its link a message stands still
+REST = 0.75  # where on its link a message stands still
 MOST_LABELS = 24  # links up to which each says its bytes
 
 

@@ -1,0 +1,214 @@
+"""Explorer 3: a collective as hops in time, who sends which block to whom over which link, and the same for real.
+
+    from widgets import traffic
+    traffic()                                                     # all-gather on a ring of 8
+    traffic("all_reduce", mesh="x:4 y:4", way="two_way", n_bytes=1 << 20, hop=3)
+    traffic(program=prog)                                         # live traffic of a running program: `live_traffic`
+
+Play, step or scrub the hops; press Run, and JAX's own collective runs on simulated or attached devices, each
+device's values beside what the schedule's hops leave there. Bytes of hops are modelled; the run has no times. Rings
+and their bytes: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102, appendix A.1). Lesson 03 uses it.
+Next file to read: `../figures/traffic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import ipywidgets
+
+import mtfcore as mtf
+from mtfcore.errors import LayoutError, nearest
+from mtfcore.functions import Function
+from mtfcore.one_collective import perform
+from mtfcore.schedules import WAYS
+from widgets.controls import Choice, Control, IntBox, TextBox, most
+from widgets.explorers.examples import EXAMPLES
+from widgets.explorers.live_traffic import LiveTraffic
+from widgets.explorers.planned import write_place, write_text
+from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
+from widgets.figures.traffic_run import arrays_for, run_facts, run_html
+from widgets.figures.traffic_words import table, why
+from widgets.frame import Frame, Progress, Result, Shown
+from widgets.state import State, call_text
+from widgets.views.traffic_view import TrafficView, saved_hops, still_hops
+
+START: State = {
+    "kind": "all_gather", "mesh": "x:8", "way": "ring", "n_bytes": 1 << 20, "at_once": True, "hop": 0,
+    "on": "simulated",
+}  # fmt: skip
+LOOKING = ("hop", "n_bytes")  # a run moves small arrays, whatever is drawn
+LARGEST = 1 << 30
+PLACES = (("simulated", "simulated devices"), ("attached", "attached TPU or GPU"))
+ORDERS = (("at_once", "all at once"), ("in_turn", "one after another"))
+_WAYS = tuple((way, words.split(":")[0]) for way, words in WAYS.items())
+
+
+class Traffic(Frame):
+    """The explorer; call `traffic(…)`."""
+
+    question = "Which block goes over which link in which step, and what has each device then?"
+    call = "traffic"
+    start = START
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.children = [*self.children, self.results]  # below the sentence, which stays beside the controls
+
+    def make_picture(self) -> TrafficView:
+        view = TrafficView()
+        view.observe(self._look, "hop")
+        self.values = ipywidgets.HTML(_ASK)
+        self.results = ipywidgets.VBox([self.values])
+        return view
+
+    def close(self) -> None:
+        for part in (self.values, self.results):
+            part.layout.close()
+            part.close()
+        super().close()
+
+    # Controls ---------------------------------------------------------------------------------------------------
+
+    def controls(self, state: State) -> list[Control]:
+        mesh = mtf.Mesh(state["mesh"])
+        order = ORDERS[not state["at_once"]][0]
+        several = sum(size > 1 for _, size in mesh.axes) > 1
+        hint = "of several axes: a share of the data starts on each, or they take turns"
+        return [
+            Choice("kind", state["kind"], "kind", "Collective", options=tuple(NAMES.items())),
+            IntBox("n_bytes", state["n_bytes"], "bytes a device holds", "Collective", high=LARGEST),
+            TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. x:4 y:4"),
+            Choice("n_axes", str(len(mesh.axes)), "number", "Mesh", options=tuple((n, n) for n in "123")),
+            *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
+            Choice("way", state["way"], "wires", "Links", options=_WAYS),
+            *([Choice("order", order, "axes", "Links", hint, options=ORDERS)] if several else []),
+            Choice("on", state["on"], "on", "Run", options=PLACES),
+        ]
+
+    def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
+        others = [n for name, n in mesh.axes if name != axis]
+        return IntBox(f"axis.{axis}", size, axis, "Mesh", high=most(MOST_DEVICES, *others))
+
+    def edit(self, state: State, name: str, value: Any) -> State:
+        what, _, which = name.partition(".")
+        if what == "axis":
+            axes = [(axis, value if axis == which else size) for axis, size in mtf.Mesh(state["mesh"]).axes]
+            return {**state, "mesh": str(mtf.Mesh(axes))}
+        if what == "n_axes":
+            return {**state, "mesh": _with_axes(mtf.Mesh(state["mesh"]), int(value))}
+        if what == "order":
+            return {**state, "at_once": value == "at_once"}
+        return {**state, name: value}
+
+    # Picture ----------------------------------------------------------------------------------------------------
+
+    def draw(self, kind: str, mesh: str, way: str, n_bytes: int, at_once: bool, hop: int, on: str) -> Shown:
+        if on not in dict(PLACES):
+            raise LayoutError(f"no place {on!r} to run on; {nearest(on, dict(PLACES))}")
+        if not 0 <= n_bytes <= 1 << 50:
+            raise LayoutError(f"a device cannot hold {n_bytes:,} bytes here; from 0 to 1 PiB")
+        facts = traffic_facts(kind, mtf.Mesh(mesh).axes, way, n_bytes, at_once)
+        at = min(max(hop, 0), facts["steps"])
+        return Shown(why(facts, at), {**facts, "hop": at}, table(facts, at))
+
+    def paint(self, shown: Shown) -> None:
+        self.picture.show(shown.facts, shown.facts["hop"])
+
+    def still(self, shown: Shown) -> str:
+        return still_hops(shown.facts, shown.facts["hop"])
+
+    def svg(self) -> str:
+        return saved_hops(self.value, self.value["hop"])
+
+    def call_code(self) -> str:
+        always = ("kind", "mesh", "way")
+        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
+        return call_text(self.call, shown)
+
+    def _look(self, change: Any) -> None:
+        """The reader went to another step in the picture."""
+        if change.new != self.state["hop"]:
+            self.state = {**self.state, "hop": change.new}
+
+    # Running ----------------------------------------------------------------------------------------------------
+
+    def run_settings(self) -> State:
+        return {name: value for name, value in self.state.items() if name not in LOOKING}
+
+    def run(self, settings: State) -> Iterator[Progress]:
+        """JAX's own collective on small arrays that tell devices apart, compared with the schedule's end."""
+        mesh, kind = mtf.Mesh(settings["mesh"]), settings["kind"]
+        traffic_facts(kind, mesh.axes, settings["way"], 1, settings["at_once"])  # refused in the picture's words
+        yield Progress(0, 2, f"starting {mesh.size} {settings['on']} devices")
+        before = arrays_for(kind, mesh.size)
+        after = perform(kind, mesh, before, attached=settings["on"] == "attached")
+        yield Progress(1, 2, "comparing with the schedule")
+        return run_facts(kind, settings["mesh"], settings["way"], settings["at_once"], before, after)
+
+    def show_result(self, result: Result) -> None:
+        if not result.stopped:
+            self.values.value = run_html(result.value, result.settings["on"])
+
+    def result_part(self) -> ipywidgets.VBox:
+        return self.results
+
+    def _stamp(self, result: Result) -> str:
+        """Never how long it took, which says nothing about hardware."""
+        if self.stale:
+            return super()._stamp(result)
+        if result.stopped:
+            return "stopped"
+        return "the run and the schedule agree" if result.value["same"] else "the run and the schedule differ"
+
+
+_ASK = '<div class="mw mw-ran">Press Run to see the devices\' values before and after the real collective.</div>'
+
+
+def _with_axes(mesh: mtf.Mesh, wanted: int) -> str:
+    """More axes get a free letter and size 2 if there is room; fewer drop the last ones."""
+    axes = list(mesh.axes[:wanted])
+    while len(axes) < min(wanted, MOST_AXES):
+        name = next(letter for letter in "xyzw" if letter not in dict(axes))
+        axes.append((name, min(2, most(MOST_DEVICES, *(size for _, size in axes)))))
+    return str(mtf.Mesh(axes))
+
+
+def traffic(
+    kind: str | Function | mtf.Program | None = None,
+    mesh: object = None,
+    layout: object = None,
+    sizes: object = None,
+    place: Mapping[str, object] | str | None = None,
+    *,
+    way: str = START["way"],
+    n_bytes: int = START["n_bytes"],
+    at_once: bool = True,
+    hop: int = 0,
+    on: str = START["on"],
+    program: mtf.Program | None = None,
+    fn: Function | str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    dtype: str = "f32",
+    pace: str = "slow",
+) -> Traffic | LiveTraffic:
+    """A collective's hops, by its kind; or the live traffic of a program, or of a named function on a mesh.
+
+    Of a function by name (the examples of `program`) what is left out is as in that example.
+    """
+    running = program or fn or (kind if isinstance(kind, (Function, mtf.Program)) else None)
+    if running is None:
+        texts = {"kind": START["kind"] if kind is None else str(kind), "mesh": write_text(mesh or START["mesh"])}
+        return Traffic(**texts, way=way, n_bytes=n_bytes, at_once=at_once, hop=hop, on=on)
+    if isinstance(running, mtf.Program):
+        return LiveTraffic(running, inputs, pace=pace)
+    given = {"mesh": mesh, "layout": layout, "sizes": sizes}
+    settings: dict[str, Any] = {}
+    if isinstance(running, str):
+        if running not in EXAMPLES:
+            raise LayoutError(f"no function {running!r}; {nearest(running, EXAMPLES)}")
+        running, settings = EXAMPLES[running].fn, dict(EXAMPLES[running].settings)
+    settings |= {key: write_text(value) for key, value in given.items() if value is not None}
+    settings |= {"place": write_place(place)} if place is not None else {}
+    return LiveTraffic(running, inputs, **settings, dtype=str(dtype), pace=pace)
