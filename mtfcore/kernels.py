@@ -166,7 +166,7 @@ def index(call: Call) -> Array:
 KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
     for kernel in (
-        einsum, pointwise, reduce, gather, scatter, window, pad, concat, cumsum, top_k, reshape, constant, index, random,
-        dropout,
+        einsum, pointwise, reduce, gather, scatter, window, pad, concat, cumsum, top_k, reshape, constant, index,
+        random, dropout,
     )
 } | SPATIAL  # fmt: skip
