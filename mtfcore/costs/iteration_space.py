@@ -29,6 +29,7 @@ Source: "Mesh-TensorFlow" (arXiv 1811.02084), Appendix B. Lesson 05 uses it. Nex
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ def factorings(processors: int) -> Iterator[Blocks]:
             yield Blocks(i, j, processors // i // j)
 
 
+@functools.cache
 def best(processors: int, edges: int = 3, owner_computes: bool = False) -> Blocks:
     """The blocks with the least face among those that cut at most so many edges; the most even ones, i first."""
     legal = [

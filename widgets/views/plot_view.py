@@ -6,7 +6,7 @@
 `show` takes a dictionary or a `go.Figure`. The first view of a page asks the kernel for plotly's own bundle, which it
 gets compressed over the widget's channel (no address is fetched, nothing is saved in the notebook); all charts of the
 page share it. Text colour follows the theme, which static charts cannot do. Plotly's Python is not needed, nor its
-seconds of imports.
+seconds of imports. Without a kernel `still_charts` stands in its place, drawn by us (`figures/chart_svg`).
 
 Measured by `python -m tests.benchmarks slider` (JupyterLab 4.6.6, plotly 7.1.0, Chromium, two cores that were busy
 besides): from Run All to four charts drawn 3.6 s and 20 kB of widget state, with the bundle sent once as 1.5 MB;
@@ -19,11 +19,14 @@ import functools
 import gzip
 import importlib.resources
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 import anywidget
 import traitlets as t
 
+from widgets.figures.chart_svg import Facts, chart_svg
+from widgets.figures.svg import tag
 from widgets.theme import plotly_template
 
 HERE = pathlib.Path(__file__).parent
@@ -59,3 +62,19 @@ class PlotView(anywidget.AnyWidget):
     def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
         if content.get("want") == "plotly":
             self.send({"plotly": True}, [bundle()])
+
+
+def still_charts(figures: Iterable[Facts]) -> str:
+    """The same charts as plain HTML, for a page without a kernel; they wrap as the live ones do."""
+    slots = "".join(f'<div style="flex:1 1 400px;max-width:560px">{chart_svg(figure)}</div>' for figure in figures)
+    return f'<style>.mw-chart{{width:100%;height:auto}}</style><div style="display:flex;flex-wrap:wrap">{slots}</div>'
+
+
+def saved_charts(figures: Iterable[Facts], width: float = 480.0, height: float = 260.0) -> str:
+    """The same charts as one SVG file, two in a row, dark on white."""
+    places = [(n % 2 * width, n // 2 * height, figure) for n, figure in enumerate(figures)]
+    inside = (tag("g", chart_svg(figure, width, height), transform=f"translate({x} {y})") for x, y, figure in places)
+    size = {"width": width * min(len(places), 2), "height": height * -(-len(places) // 2)}
+    return tag(
+        "svg", tag("rect", **size, fill="#fff"), *inside, **size, color="#111", xmlns="http://www.w3.org/2000/svg"
+    )

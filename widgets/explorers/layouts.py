@@ -1,0 +1,153 @@
+"""Explorer 4: the five layouts of two fully connected layers, side by side: time, ratio, memory, and how each grows.
+
+    from widgets import layouts
+    layouts()                                                        # the largest mesh of the first paper's TPU v2
+    layouts(batch=512, io=1024, hidden=8192, rows=8, cols=2, planes=2, chip="v4", optimizer="adafactor")
+
+Drag a size until a layout no longer divides, or fills its memory; drag rows and cols and see whose ratio stays. The
+2D layout takes planes as further cols, so all five use the same devices. Times are those of the first paper's model,
+computing at the peak and then sending over one link, and none of them is measured. Source: "Mesh-TensorFlow" (arXiv
+1811.02084), section 8 and Table 1. Lesson 05 uses it. Next file to read: `../figures/layouts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import ipywidgets
+
+import mtfcore as mtf
+from mtfcore.chips import chips
+from mtfcore.costs.memory import OPTIMIZERS
+from mtfcore.costs.two_layers import PASSES, Sizes
+from mtfcore.dtypes import canonical
+from mtfcore.errors import LayoutError, nearest
+from widgets.controls import Choice, Control, IntBox, most
+from widgets.figures.layouts import compared
+from widgets.figures.layouts_charts import growth_chart, memory_chart, ratio_chart, time_chart
+from widgets.figures.layouts_words import sentence, table
+from widgets.frame import Frame, Offer, Refused, Shown
+from widgets.state import State
+from widgets.views.plot_view import PlotView, saved_charts, still_charts
+
+MOST_DEVICES, LARGEST = 1 << 12, 1 << 20
+START: State = {
+    "batch": 8192, "io": 4096, "hidden": 131072, "rows": 16, "cols": 8, "planes": 4, "chip": "v2",
+    "optimizer": "adam", "dtype": "bf16", "passes": "training",
+}  # fmt: skip
+CHARTS = {"time": time_chart, "memory": memory_chart, "ratio": ratio_chart, "growth": growth_chart}
+CUTS = {"batch": ("rows",), "io": ("planes",), "hidden": ("cols", "planes")}
+
+
+class Layouts(Frame):
+    """The explorer; call `layouts(…)`."""
+
+    question = "Which layout of two layers computes most of the time, and which still fits in memory?"
+    call = "layouts"
+    start = START
+
+    def make_picture(self) -> ipywidgets.Box:
+        self.charts = {name: PlotView(height=236, label=f"chart of {name}") for name in CHARTS}
+        for chart in self.charts.values():
+            chart.layout = ipywidgets.Layout(flex="1 1 400px", min_width="0", width="auto")
+        flow = ipywidgets.Layout(flex_flow="row wrap", width="100%", margin="8px 0 0")
+        return ipywidgets.Box(list(self.charts.values()), layout=flow)
+
+    def close(self) -> None:
+        for chart in self.charts.values():
+            chart.layout.close()
+            chart.close()
+        super().close()
+
+    # Controls ---------------------------------------------------------------------------------------------------
+
+    def controls(self, state: State) -> list[Control]:
+        legal = {"chip": chips(), "optimizer": OPTIMIZERS, "dtype": ("bf16", "f32"), "passes": PASSES}
+        labels = {"chip": "chip", "optimizer": "optimizer", "dtype": "type", "passes": "pass"}
+        return [
+            *(IntBox(dim, state[dim], dim, "Sizes", low=_parts(state, dim), high=LARGEST) for dim in CUTS),
+            *(IntBox(axis, state[axis], axis, "Mesh", high=_room(state, axis)) for axis in ("rows", "cols", "planes")),
+            *(Choice(key, state[key], labels[key], "Training", options=tuple((each, each) for each in names))
+              for key, names in legal.items()),
+        ]  # fmt: skip
+
+    # Picture ----------------------------------------------------------------------------------------------------
+
+    def draw(self, chip: str, optimizer: str, dtype: str, passes: str, **numbers: int) -> Shown:
+        _check(numbers)
+        for name, known in ((optimizer, OPTIMIZERS), (passes, PASSES)):
+            if name not in known:
+                raise LayoutError(f"no {name!r}; {nearest(name, known)}")
+        sizes = Sizes(**{dim: numbers[dim] for dim in ("batch", "io", "hidden")})
+        mesh = tuple(numbers[axis] for axis in ("rows", "cols", "planes"))
+        facts = compared(sizes, mesh, mtf.chip(chip), canonical(dtype), optimizer, passes)
+        return Shown(sentence(facts), facts, table(facts))
+
+    def paint(self, shown: Shown) -> None:
+        for name, make in CHARTS.items():
+            self.charts[name].show(make(shown.facts))
+
+    def still(self, shown: Shown) -> str:
+        return still_charts(make(shown.facts) for make in CHARTS.values())
+
+    def svg(self) -> str:
+        return saved_charts(make(self.value) for make in CHARTS.values())
+
+
+def _parts(state: State, dim: str) -> int:
+    """Into how many parts the 2D and the 3D layout cut a dimension."""
+    found = 1
+    for axis in CUTS[dim]:
+        found *= max(state[axis], 1)
+    return found
+
+
+def _room(state: State, axis: str) -> int:
+    """How large an axis may be, so that every dimension that it cuts has a part for each device."""
+    others = [state[other] for other in ("rows", "cols", "planes") if other != axis]
+    rooms = [most(state[dim], *(state[a] for a in axes if a != axis)) for dim, axes in CUTS.items() if axis in axes]
+    return max(1, min(most(MOST_DEVICES, *others), *rooms))
+
+
+def _check(numbers: dict[str, int]) -> None:
+    """Refuse what cannot be cut evenly, all at once, with ways out."""
+    small = [f"{name} is {n}; it is at least 1" for name, n in numbers.items() if n < 1]
+    if small:
+        raise LayoutError("; ".join(small))
+    uneven = {dim: _parts(numbers, dim) for dim in CUTS if numbers[dim] % _parts(numbers, dim)}
+    if uneven:
+        words = (
+            f"{dim} {numbers[dim]:,} does not divide over {' · '.join(CUTS[dim])} = {n:,}" for dim, n in uneven.items()
+        )
+        raise Refused("\n".join(words), list(_ways_out(numbers, uneven)))
+
+
+def _ways_out(numbers: dict[str, int], uneven: dict[str, int]) -> Iterator[Offer]:
+    for dim, n in uneven.items():
+        for size in dict.fromkeys((numbers[dim] // n * n, -(-numbers[dim] // n) * n)):
+            if size:
+                yield Offer(f"{dim} {size:,}", {dim: size})
+        axis = CUTS[dim][0]
+        rest = n // numbers[axis]
+        fits = next((k for k in range(numbers[axis], 0, -1) if numbers[dim] % (k * rest) == 0), 0)
+        if fits:
+            yield Offer(f"{axis} {fits:,}", {axis: fits})
+
+
+def layouts(
+    batch: int = START["batch"],
+    io: int = START["io"],
+    hidden: int = START["hidden"],
+    rows: int = START["rows"],
+    cols: int = START["cols"],
+    planes: int = START["planes"],
+    chip: str = START["chip"],
+    optimizer: str = START["optimizer"],
+    dtype: str = START["dtype"],
+    passes: str = START["passes"],
+) -> Layouts:
+    """Compare the five layouts of Table 1 for y = relu(x w) v on rows·cols·planes devices of a chip."""
+    return Layouts(
+        batch=batch, io=io, hidden=hidden, rows=rows, cols=cols, planes=planes, chip=chip, optimizer=optimizer,
+        dtype=dtype, passes=passes,
+    )  # fmt: skip
