@@ -6,8 +6,9 @@ the rows at hand. Next file to read: `kernels`.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -136,6 +137,55 @@ def _flat(array: Array, names: Sequence[str], first: list[str], middle: Sequence
     return turned.reshape(math.prod(shape[: ends[0]]), *shape[ends[0] : ends[1]], math.prod(shape[ends[1] :]))
 
 
+# ---- for a compiler that partitions -----------------------------------------------------------------------------
+
+
+def conv_by_taps(call: Call, x: Array, w: Array) -> Array:
+    """The same as `conv`, as one product for each place of the kernel: whole arrays that a compiler shall partition.
+
+    The partitioner of jaxlib 0.10 doubles the values of a convolution whose input is split along space on one mesh
+    axis while another axis splits something too; it deals with these slices and products well.
+    """
+    (_, w_names), reaches = call.in_names, call.params["reaches"]
+    kept = [name for name in w_names if name not in [reach.by for reach in reaches]]
+    total = jnp.zeros((), x.dtype)
+    for places, seen in _taps(call, x):
+        if call.params["flip"]:
+            places = [reach.size - 1 - k for k, reach in zip(places, reaches, strict=True)]
+        at = dict(zip([reach.by for reach in reaches], places, strict=True))
+        tap = w[tuple(at.get(name, slice(None)) for name in w_names)]
+        total = total + _product(seen, call.in_names[0], tap, kept, call.out_names)
+    return total
+
+
+def conv_kernel_by_taps(call: Call, x: Array, d: Array) -> Array:
+    """The same as `conv_kernel`, place by place."""
+    slid = [reach.by for reach in call.params["reaches"]]
+    rest = [name for name in call.out_names if name not in slid]
+    found = [_product(seen, call.in_names[0], d, call.in_names[1], rest) for _, seen in _taps(call, x)]
+    sizes = [reach.size for reach in call.params["reaches"]]
+    return _turned(jnp.stack(found).reshape(*sizes, *found[0].shape), [*slid, *rest], call.out_names)
+
+
+def _taps(call: Call, x: Array) -> Iterator[tuple[list[int], Array]]:
+    """(place in the kernel, what it meets at every result)."""
+    names, reaches = call.in_names[0], call.params["reaches"]
+    axes = [names.index(reach.dim) for reach in reaches]
+    for axis, reach in zip(axes, reaches, strict=True):
+        x = padded(x, axis, reach.before, reach.after)
+    for places in itertools.product(*[range(reach.size) for reach in reaches]):
+        seen = x
+        for axis, reach, k in zip(axes, reaches, places, strict=True):
+            seen = lax.slice_in_dim(seen, k, x.shape[axis] - reach.size + 1 + k, axis=axis)
+        yield list(places), seen
+
+
+def _product(a: Array, a_names: Sequence[str], b: Array, b_names: Sequence[str], out: Sequence[str]) -> Array:
+    number = {name: place for place, name in enumerate(dict.fromkeys([*a_names, *b_names]))}
+    return jnp.einsum(a, [number[n] for n in a_names], b, [number[n] for n in b_names], [number[n] for n in out])
+
+
+BY_TAPS: dict[str, Callable[..., Array]] = {"conv": conv_by_taps, "conv_kernel": conv_kernel_by_taps}
 SPATIAL: dict[str, Callable[..., Any]] = {
     kernel.__name__: kernel for kernel in (edge, extend, trim, shift, windows, overlap, fold, conv, conv_kernel)
 }

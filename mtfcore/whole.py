@@ -39,20 +39,22 @@ def run_graph(graph: Graph, inputs: Sequence[Any], constrain: Constrain | None =
         elif op.kind == "repeated":
             env[number] = loops[op.inputs[0]][op.params["place"]]
         else:
-            env[number] = _apply(graph, op, [env[i] for i in op.inputs])
+            env[number] = _apply(graph, op, [env[i] for i in op.inputs], constrain is not None)
         if constrain:
             env[number] = constrain(graph, number, env[number])
     return [env[number] for number in graph.outputs.values()]
 
 
-def _apply(graph: Graph, op: Op, arrays: list[Any]) -> Any:
+def _apply(graph: Graph, op: Op, arrays: list[Any], partitioned: bool) -> Any:
     from mtfcore.kernels import KERNELS, Call
+    from mtfcore.spatial_kernels import BY_TAPS
 
     if op.kind in ("reshard", "settle"):
         return arrays[0]
     names = tuple(graph.ops[i].names for i in op.inputs)
     call = Call(names, op.names, tuple(dim.size for dim in op.dims), op.dtype, op.params)
-    return KERNELS[op.kind](call, *arrays)
+    kernels = KERNELS | BY_TAPS if partitioned else KERNELS
+    return kernels[op.kind](call, *arrays)
 
 
 def _repeat(op: Op, arrays: list[Any], constrain: Constrain | None) -> list[Any]:

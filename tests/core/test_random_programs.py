@@ -22,7 +22,12 @@ PARTS = [pytest.param(part, marks=[pytest.mark.long] if part >= SHORT else []) f
 KINDS = {
     "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
     "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "constant", "index", "repeat",
+    "random", "dropout",
+    "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "fold",
 }  # fmt: skip
+
+
+RARE = {"trim"}  # where a split dimension gets shorter or longer
 
 
 def each_program(part: int, act: Callable[[Case], object]) -> None:
@@ -67,4 +72,4 @@ def test_every_kind_of_step_is_drawn_and_most_programs_communicate(request):
     assert found["programs"] >= parts * EACH
     assert share["communicates"] >= 0.6, share
     assert {kind for kind in found if share[kind] >= 0.02} >= KINDS, share
-    assert KINDS >= set(found) - {"programs", "communicates"}, "a kind of step that no test asks for"
+    assert KINDS | RARE >= set(found) - {"programs", "communicates"}, "a kind of step that no test asks for"

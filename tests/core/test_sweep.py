@@ -106,6 +106,8 @@ def test_the_sweep_has_every_operation_and_every_kind_of_step():
     missing = {
         "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
         "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "constant", "index", "repeat",
+        "random", "dropout",
+        "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "trim", "fold",
     } - found  # fmt: skip
     assert missing == set()
     assert len(calls) >= 45

@@ -40,6 +40,8 @@ BITS = {"bits": ROWS, "bits2": {"B": 8, "A": 24}}
 CHOICE = {"bits": {"A": 24}, "t": ROWS, "u": {"B": 8}}
 LOOKUP = {"t": {"V": 24, "D": 8}, "ids": {"B": 24}}
 SHARED = {"t": {"B": 4, "V": 24, "D": 4}, "ids": {"B": 4, "L": 8}}
+IMAGE = {"t": {"A": 24, "B": 8, "C": 4}, "w": {"P": 5, "Q": 3, "C": 4, "D": 4}}
+GROUPS = {"t": {"A": 4, "B": 12, "C": 4}, "w": {"C": 4, "D": 4, "P": 4}}
 BLOCK = (
     line("t1", "einsum", "c", "p0", out="A C"), line("t2", "rename", "t1", "C", "B"), line("t3", "add", "t2", "u"),
     line("t4", "tanh", "t3"),
@@ -100,6 +102,13 @@ CATALOG: dict[str, Entry] = {
     "one_hot": one("one_hot", "ids", "V:24", dtype="f32", inputs={"ids": {"B": 24}}),
     "gather": one("gather", "t", "ids", "V", inputs=LOOKUP),
     "gather with a shared dimension": one("gather", "t", "ids", "V", inputs=SHARED),
+    # random numbers
+    "random_uniform": one("random_uniform", "A:24 B:8", "t", 7),
+    "random_uniform that is used": Entry({"t": ROWS, "ids": {}}, (
+        line("p", "random_uniform", "B:8 A:24", "t", "ids"), line("r", "multiply", "t", "p"))),
+    "random_gumbel": one("random_gumbel", "B A:24", "t", -3),
+    "dropout": Entry({"t": ROWS, "ids": {}}, (
+        line("p", "fold_in", 5, "ids"), line("r", "dropout", "t", 0.25, "p"))),
     # shapes
     "reshape": one("reshape", "t", "P:4 Q:6 R:8"),
     "reshape across": one("reshape", "t", "P:8 Q:24"),
@@ -113,6 +122,17 @@ CATALOG: dict[str, Entry] = {
     "concat": one("concat", ("t", "u"), "A", inputs=PAIR),
     "concat of three": one("concat", ("t", "u", "t"), "B", inputs=PAIR),
     "settle": one("settle", "t"),
+    # space
+    "shift": one("shift", "t", "A", 1), "shift back": one("shift", "t", "A", -7),
+    "shift round": one("shift", "t", "B", 3, wrap=True),
+    "windows": one("windows", "t", "A", 3, "N"),
+    "windows, wide": one("windows", "t", "B", 5, "N", padding="causal"),
+    "windows without zeros": one("windows", "t", "A", 13, "N", padding="valid"),
+    "overlap_add": one("overlap_add", "t", "A", "B"),
+    "overlap_add of shorter windows": one("overlap_add", "t", "A", "B", padding=(7, 6)),
+    "conv": one("conv", "t", "w", inputs=IMAGE, spatial={"A": "P", "B": "Q"}, out="A B D"),
+    "conv without zeros": one("conv", "t", "w", inputs=IMAGE, spatial={"A": "P"}, padding="valid", out="A B D Q"),
+    "conv by group": one("conv", "t", "w", inputs=GROUPS, spatial={"B": "P"}, out="D B A C"),
     # loops
     "repeat": Entry(LOOP, (line("r", "repeat", "t", 3, "w", block=BLOCK, arguments="c p0"),)),
     "repeat without weights": Entry(ROW, (line("r", "repeat", "t", 2, block=PLAIN_BLOCK, arguments="c"),)),

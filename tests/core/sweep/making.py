@@ -14,10 +14,12 @@ from core.sweep.drawing import LARGEST, MESHES, WORK, Draft, placed_text
 from core.sweep.making_shapes import (
     concat,
     cut,
+    dropout,
     few,
     gather,
     index,
     merge,
+    noise,
     one_hot,
     pad,
     ranked,
@@ -28,6 +30,7 @@ from core.sweep.making_shapes import (
     split,
     transpose,
 )  # fmt: skip
+from core.sweep.making_spatial import conv, overlap_add, shift, windows
 from core.sweep.programs import Case, Line
 from core.sweep.reference import Ref
 from core.sweep.repeats import repeat
@@ -192,7 +195,8 @@ MAKERS: tuple[Callable[[Draft], bool], ...] = (
     einsum, einsum, einsum, binary, binary, divide, unary, power, compare, logical, where, cast, reduction, reduction,
     any_all, softmax, along("cumsum"), along("cumsum"), along("argmax"), along("top_k"), along("top_k"), one_hot,
     gather, gather, index, reshape, split, merge, rename, transpose, cut, cut, pad, pad, concat, concat, reshard,
-    reshard, settle, repeat, repeat,
+    reshard, settle, repeat, repeat, noise, noise, dropout, shift, shift,
+    windows, windows, overlap_add, conv,
 )  # fmt: skip
 
 

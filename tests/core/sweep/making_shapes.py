@@ -47,6 +47,23 @@ def index(d: Draft) -> bool:
     return like is not None and d.add("index", d.one_of(d.env[like].names), like)
 
 
+def noise(d: Draft) -> bool:
+    like = d.pick(ranked)
+    if like is None:
+        return False
+    names = d.some(d.env[like].names, least=1)
+    text = " ".join(f"{n}:{d.env[like].sizes[n]}" for n in names)
+    return d.add(d.one_of(["random_uniform", "random_uniform", "random_gumbel"]), text, like, seed_for(d))
+
+
+def seed_for(d: Draft) -> str | int:
+    return d.pick(lambda t: not t.names, ("i32",)) or d.draw(st.integers(-(2**31), 2**31 - 1))
+
+
+def dropout(d: Draft) -> bool:
+    return d.add("dropout", d.pick(), d.one_of([0.5, 0.25]), seed_for(d), mixed=True)
+
+
 # ---- shapes -------------------------------------------------------------------------------------------------------
 
 

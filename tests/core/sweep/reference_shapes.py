@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from core.sweep import reference
 from core.sweep.reference import Ref, alike, names_in, ordered, reduced, rounded, spread, whole
+from core.sweep.reference_random import RANDOM
+from core.sweep.reference_spatial import SPATIAL
 
 
 class Smooth(NamedTuple):
@@ -193,5 +195,5 @@ CALLS: dict[str, Callable] = {
     "logical_and": compared(np.logical_and), "logical_or": compared(np.logical_or),
     "logical_not": compared(np.logical_not), **{name: smooth(name) for name in SMOOTH},
     "reshape": reshape, "rename": rename, "split": split, "merge": merge, "transpose": transpose,
-    "slice": cut, "pad": pad, "concat": concat, "reshard": same, "settle": same,
+    "slice": cut, "pad": pad, "concat": concat, "reshard": same, "settle": same, **RANDOM, **SPATIAL,
 }  # fmt: skip
