@@ -156,9 +156,10 @@ def causal(like: Tensor) -> Tensor:
 def rotary(cfg: Config, at: Tensor) -> Turns:
     """The turns of positions `at` (i32): pair j of a head turns by position · base^(-2j/D) (arXiv 2104.09864)."""
     half = cfg.head_size // 2
-    pair = mtf.cast(mtf.index(Dim("D", half), at), "f32")
+    pair = mtf.cast(mtf.index(Dim("pairs", half), at), "f32")
     speed = mtf.exp(pair * (-math.log(cfg.rotary_base) / half))
-    angles = mtf.multiply(mtf.cast(at, "f32"), speed, out=" ".join([*at.names, "D"]))
+    angles = mtf.multiply(mtf.cast(at, "f32"), speed, out=" ".join([*at.names, "pairs"]))
+    angles = _regrouped(angles, "pairs", (Dim("D", half),))  # a layout's rule for D speaks of whole heads
     return Turns(mtf.cos(angles), mtf.sin(angles))
 
 

@@ -99,7 +99,8 @@ class Config:
 
 
 def _size_faults(cfg: Config) -> list[str]:
-    wrong = [name for name in SIZES if as_size(getattr(cfg, name)) is None]
+    names = [name for name in SIZES if name != "kv_heads" or cfg.kv_heads is not cfg.heads]  # not the same one twice
+    wrong = [name for name in names if as_size(getattr(cfg, name)) is None]
     faults = [f"{name} is {getattr(cfg, name)!r:.100}; expected a whole number of at least 1" for name in wrong]
     encoder = as_whole(cfg.encoder_layers)
     if encoder is None or encoder < 0:
@@ -135,7 +136,7 @@ def config(name: str | Config, **changes: Any) -> Config:
     if not isinstance(name, Config):
         from mtfcore.model.published import CONFIGS
 
-        if name not in CONFIGS:
+        if not isinstance(name, str) or name not in CONFIGS:
             raise LayoutError(f"no model {name!r:.100}; {nearest(name, CONFIGS)}")
         name = CONFIGS[name]
     return name.but(**changes)
