@@ -18,6 +18,7 @@ from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.dtypes import canonical, is_float
 from mtfcore.elementwise import constant, elementwise
 from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.notation import PARTIAL, parse
 from mtfcore.ops import apply, apply_out, expect_tensor, plain_number, wanted
 from mtfcore.tensor import Graph, Tensor
 
@@ -87,11 +88,9 @@ def _random(fn: str, dims: DimsLike, like: Tensor, seed: Seed, dtype: Any, out: 
     dtype = graph.dtype if dtype is None else canonical(dtype)
     if not is_float(dtype):
         raise LayoutError(f"{fn}: dtype is {dtype}, expected a float such as 'f32'")
-    goal = wanted(graph, out, found, fn)
-    names = [dim.name for dim in found]
-    if goal is not None and goal != "layout" and list(goal.names) != names:
-        raise LayoutError(f"{fn}: out='{out}' names the dimensions in another order than '{' '.join(names)}'")
-    return apply("random", [seed_tensor(graph, seed, fn)], found, dtype, goal, fn=fn)
+    made = apply("random", [seed_tensor(graph, seed, fn)], found, dtype, wanted(graph, out, found, fn), fn=fn)
+    names = [item.name for item in parse(out) if item.name != PARTIAL] if out is not None else list(made.names)
+    return made if names == list(made.names) else elementwise("identity", made, out=out)
 
 
 def _sized(fn: str, dims: DimsLike, like: Tensor) -> tuple[Dim, ...]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -27,6 +29,7 @@ PARITY = 0x1BD11BDA
 Words = tuple[Array, Array]
 
 
+@partial(jax.jit, inline=True)  # outside of a compiled function its 100 operations would be compiled one by one
 def threefry(key: Words, counter: Words) -> Words:
     """Encrypt 64-bit counters with a 64-bit key, each given as its high and its low word: uint32[...]."""
     keys = (*key, key[0] ^ key[1] ^ jnp.uint32(PARITY))

@@ -15,7 +15,8 @@ import pytest
 import mtfcore as mtf
 
 ROOT = Path(mtf.__file__).parent.parent
-RUNS_JAX = {"kernels.py", "execute.py"}  # of mtfcore, loaded when something runs; all else names JAX inside functions
+# Of mtfcore, loaded when something runs; all else names JAX inside functions.
+RUNS_JAX = {"kernels.py", "execute.py", "spatial_kernels.py", "threefry.py"}
 
 
 def test_a_mesh_a_layout_and_a_sharding() -> None:
