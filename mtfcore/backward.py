@@ -37,6 +37,9 @@ def gradients(loss: Tensor, params: Params) -> Any:
     Raises `LayoutError` for a loss with dimensions, integers, and tensors of another function.
     """
     single = isinstance(params, Tensor)
+    if not single and not isinstance(params, (Mapping, list, tuple)):
+        raise LayoutError(f"gradients: params is {type(params).__name__} {params!r:.200}; expected tensors of this "
+                          "function: one, a sequence or a mapping")  # fmt: skip
     named = dict(params) if isinstance(params, Mapping) else dict(enumerate([params] if single else params))
     graph = _check(loss, named)
     numbers = {name: graph.adopt(t) for name, t in named.items()}

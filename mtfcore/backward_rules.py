@@ -15,6 +15,7 @@ from mtfcore.dims import Dim
 from mtfcore.elementwise import (
     add,
     cast,
+    cos,
     divide,
     equal,
     greater,
@@ -25,6 +26,7 @@ from mtfcore.elementwise import (
     multiply,
     power,
     sigmoid,
+    sin,
     square,
     subtract,
     tanh,
@@ -125,6 +127,8 @@ POINTWISE: dict[str, Rule] = {
     "square": lambda y, xs, d, place: multiply(d, multiply(xs[0], 2)),
     "sigmoid": lambda y, xs, d, place: multiply(d, multiply(y, subtract(1.0, y))),
     "tanh": lambda y, xs, d, place: multiply(d, subtract(1.0, square(y))),
+    "sin": lambda y, xs, d, place: multiply(d, cos(xs[0])),
+    "cos": lambda y, xs, d, place: multiply(d, multiply(sin(xs[0]), -1)),
     "exp": lambda y, xs, d, place: multiply(d, y),
     "log": lambda y, xs, d, place: divide(d, xs[0]),
     "sqrt": lambda y, xs, d, place: multiply(d, divide(0.5, y)),
@@ -181,12 +185,13 @@ def _top_k(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor | N
     (x,), dim = xs, y.op.params["dim"]
     found = Dim(f"{dim}_found", y.op.params["k"])
     where = apply("top_k", [x], y.dims, "i32", None, **{**y.op.params, "part": 1})
-    spots, rows = (_renamed(t, dim, found) for t in (where, d))
+    spots, rows = (renamed(t, dim, found) for t in (where, d))
     hot = apply("pointwise", [spots, index(x.dim(dim), x)], (*spots.dims, x.dim(dim)), "bool", None, fn="equal")
     return contracted([rows, cast(hot, d.dtype)], x.dims)
 
 
-def _renamed(t: Tensor, old: str, new: Dim) -> Tensor:
+def renamed(t: Tensor, old: str, new: Dim) -> Tensor:
+    """The same tensor with one dimension under another name; it lies where it lay."""
     dims = tuple(new if dim.name == old else dim for dim in t.dims)
     return apply("reshape", [t], dims, t.dtype, None, cut=groups(t.dims, dims))
 

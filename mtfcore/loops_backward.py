@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtfcore.backward_rules import laid_out
+from mtfcore.backward_rules import laid_out, renamed
 from mtfcore.dims import Dim
 from mtfcore.dtypes import is_float
 from mtfcore.elementwise import add
@@ -53,7 +53,8 @@ class _LoopBackward:
                 self._summed(place)
         for place, d in self.received.items():
             if place >= self.n_carry:
-                inner.receive(self.results[place], self.stacked(f"d_out{place}", d))
+                dims = (self.over, *self.body.ops[self.results[place]].dims)
+                inner.receive(self.results[place], self.stacked(f"d_out{place}", laid_out(d, dims)))
         inner.run()
         self._close(inner)
 
@@ -76,12 +77,8 @@ class _LoopBackward:
     def _carried(self, place: int) -> Tensor:
         d = self.received.get(place)
         dims = self.body.ops[self.inputs[place]].dims
-        outside = laid_out(d, dims) if d is not None else self._zeros(self._result_number(place))
+        outside = laid_out(d, dims) if d is not None else self._zeros(self.op.inputs[place])
         return self._enter(place, f"d_carry{place}", outside)
-
-    def _result_number(self, place: int) -> int:
-        """The tensor that holds a carry after the loop, or the loop's first where nothing reads that carry."""
-        return self.op.inputs[place]
 
     def _summed(self, place: int) -> None:
         self._enter(place, f"d_outer{place}", self._zeros(self.op.inputs[place]))
@@ -132,7 +129,13 @@ class _LoopBackward:
         made = close_loop(self.back, starts, list(outside), list(inside), over, not self.op.params["reverse"])
         results = dict(zip([*carried, *parts], made if isinstance(made, tuple) else (made,), strict=False))
         for place, d in results.items():
-            self.walk.receive(self.op.inputs[place], d if self.op.inputs[place] in self.walk.depends else None)
+            if self.op.inputs[place] in self.walk.depends:
+                self.walk.receive(self.op.inputs[place], self._as_stack(place, d) if place in parts else d)
+
+    def _as_stack(self, place: int, d: Tensor) -> Tensor:
+        """Each tensor of the stack has a name of its own for the turns."""
+        (first, *_) = self.walk.graph.ops[self.op.inputs[place]].dims
+        return d if d.dims[0] == first else renamed(d, d.names[0], first)
 
     def _others(self, first: list[str]) -> list[str]:
         return [name for name in self.back.inputs if name not in first]
