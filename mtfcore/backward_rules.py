@@ -121,6 +121,7 @@ POINTWISE: dict[str, Rule] = {
     "identity": lambda y, xs, d, place: d,
     "barrier": lambda y, xs, d, place: d,
     "stop_gradient": lambda y, xs, d, place: None,
+    "fold_in": lambda y, xs, d, place: None,
     "cast": lambda y, xs, d, place: cast(d, xs[0].dtype),
     "relu": lambda y, xs, d, place: _mask(greater(xs[0], 0), d),
     "gelu": _gelu, "silu": _silu, "absolute": _absolute,
@@ -196,6 +197,12 @@ def renamed(t: Tensor, old: str, new: Dim) -> Tensor:
     return apply("reshape", [t], dims, t.dtype, None, cut=groups(t.dims, dims))
 
 
+def _dropout(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor | None:
+    """The same elements again: they depend on the seed and the index only."""
+    inputs = [laid_out(d, y.dims), xs[1]]
+    return apply("dropout", inputs, y.dims, d.dtype, None, **y.op.params) if place == 0 else None
+
+
 def _reshape(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
     (x,) = xs
     return apply("reshape", [laid_out(d, y.dims)], x.dims, d.dtype, None, cut=groups(y.dims, x.dims))
@@ -208,5 +215,6 @@ def _as_it_is(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
 RULES: dict[str, Rule] = {
     "einsum": _einsum, "pointwise": _pointwise, "reduce": _reduce, "gather": _gather, "scatter": _scatter,
     "window": _window, "pad": _pad, "concat": _concat, "cumsum": _cumsum, "top_k": _top_k, "reshape": _reshape,
+    "dropout": _dropout, "random": lambda y, xs, d, place: None,
     "settle": _as_it_is, "reshard": _as_it_is,
 }  # fmt: skip

@@ -209,6 +209,29 @@ def test_dropout_keeps_the_mean_and_drops_its_share():
     assert np.allclose(got[got != 0], 1 / 0.7)
 
 
+@pytest.mark.parametrize("block", [lambda f: f, mtf.recompute], ids=["kept", "computed again"])
+def test_the_backward_drops_what_the_forward_dropped(block):
+    @mtf.function(dtypes={"seed": "i32"})
+    def slopes(t: "A B", w: "B C", seed: ""):
+        def hidden(t: mtf.Tensor, w: mtf.Tensor) -> mtf.Tensor:
+            return mtf.dropout(mtf.square(mtf.einsum(t, w, out="A C")), 0.5, mtf.fold_in(seed, 2))
+
+        return mtf.gradients(mtf.sum(block(hidden)(t, w)), (t, w))
+
+    prog = mtf.plan(slopes, "x:2 y:2", "A:x C:y", sizes="A:8 B:6 C:4")
+    rng = np.random.default_rng(1)
+    t, w = rng.normal(size=(8, 6)).astype(np.float32), rng.normal(size=(6, 4)).astype(np.float32)
+    key = jax.random.key(jax.random.key_data(jax.random.fold_in(jax.random.key(3), 2))[0].astype(jnp.int32))
+
+    def loss(t: jax.Array, w: jax.Array) -> jax.Array:
+        kept = jax.random.bernoulli(key, 0.5, (8, 4))
+        return jnp.where(kept, jnp.square(t @ w) / 0.5, 0).sum()
+
+    right = jax.grad(loss, (0, 1))(t, w)
+    for got, expected in zip(quick(mtf.simulate(prog))(t, w, np.int32(3)), right):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_rate_0_drops_nothing():
     @mtf.function
     def drop(t: "A B"):
