@@ -160,7 +160,7 @@ def _heading(words: str, data: list[Facts]) -> Facts:
         "font": {"size": 13},
         "x": 0.01,
         "xanchor": "left",
-        "y": 0.98,
+        "y": 0.9,
         "yanchor": "top",
     }
 
