@@ -184,7 +184,7 @@ def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
     return apply_out("pointwise", [t], t.dims, canonical(dtype), out, "cast", fn="cast")
 
 
-def broadcast_equal(a: Tensor, b: Tensor) -> Tensor:
+def broadcast_equal(a: Tensor, b: Tensor, out: Wanted = None) -> Tensor:
     """Where a equals b, over the dimensions of a, then those that only b has."""
     dims = a.dims + tuple(dim for dim in b.dims if dim.name not in a.names)
-    return _pointwise("equal", [a, b], dims, "bool", None)
+    return _pointwise("equal", [a, b], dims, "bool", out)

@@ -34,7 +34,7 @@ from mtfcore.ops import (
     wanted,
     whole_number,
 )  # fmt: skip
-from mtfcore.tensor import Op, Tensor
+from mtfcore.tensor import LAYOUT, Op, Tensor
 
 
 def _kept(t: Tensor, dims: str | Sequence[str] | None, out: str | None, about: str) -> tuple[Dim, ...]:
@@ -164,7 +164,7 @@ def one_hot(ids: Tensor, dim: str, dtype: object | None = None, out: str | None 
     new = index(dim, ids, ids.dtype)
     refuse([f"{name!r} is a dimension of the ids already; give the new one another name" for name in new.names
             if name in ids.names], f"one_hot of {ids!r}")  # fmt: skip
-    hot = broadcast_equal(ids, new)
+    hot = broadcast_equal(ids, new, LAYOUT if out is None else None)  # at once where it goes, not whole first
     names = [dim_.name for dim_ in hot.dims]
     return cast(hot, ids.graph.dtype if dtype is None else dtype, out=out if out is not None else " ".join(names))
 

@@ -33,11 +33,11 @@ Weights = Mapping[str, Tensor]
 Drop = Callable[[Tensor, int], Tensor]  # (a sublayer's result, which sublayer) → the same with some elements zero
 
 NEVER = -1e9  # a score for what may not be seen: finite, so that gradients are too
-HALF = ("bf16", "f16")  # norms, softmax and losses of these are computed in f32
+HALF = ("bf16", "f16")
 
 
 class Turns(NamedTuple):
-    """Rotary positions: f32[L, D/2] cosines and sines of each position's angles."""
+    """Rotary positions: dtype[L, D/2] cosines and sines of each position's angles."""
 
     cos: Tensor
     sin: Tensor
@@ -69,11 +69,11 @@ def _reduced(addend: Tensor, site: int, drop: Drop | None) -> Tensor:
 def normalise(cfg: Config, x: Tensor, w: Weights, name: str) -> Tensor:
     """Layer norm, or RMS norm, over E; in f32 for half-precision x."""
     rows = " ".join(letter for letter in x.names if letter != "E")
-    t = _full(x)
+    t = full_precision(x)
     if cfg.norm == "layer":
         t = t - mtf.mean(t, "E", out=rows)
     size = mtf.mean(mtf.square(t), "E", out=rows)
-    t = mtf.cast(t * mtf.rsqrt(size + cfg.norm_eps), x.dtype) * w[f"{name}_scale"]
+    t = as_dtype(t * mtf.rsqrt(size + cfg.norm_eps), x.dtype) * w[f"{name}_scale"]
     return t + w[f"{name}_bias"] if f"{name}_bias" in w else t
 
 
@@ -130,10 +130,10 @@ def attend(cfg: Config, q: Tensor, k: Tensor, v: Tensor, see: Tensor | None = No
     grouped = cfg.attention == "grouped"
     q, heads = (_regrouped(q, "H", _groups(cfg)), "K G") if grouped else (q, "H")
     scores = mtf.einsum(q * cfg.head_size**-0.5, k, out=f"B {heads} L S", follow=True)
-    scores = _full(scores)
+    scores = full_precision(scores)
     if see is not None:
         scores = mtf.where(see, scores, NEVER)
-    weights = mtf.cast(mtf.softmax(scores, "S"), v.dtype)
+    weights = as_dtype(mtf.softmax(scores, "S"), v.dtype)
     mixed = mtf.einsum(weights, v, out=f"B L {heads} D", follow=True)
     return _regrouped(mixed, "K G", (Dim("H", cfg.heads),)) if grouped else mixed
 
@@ -153,20 +153,19 @@ def causal(like: Tensor) -> Tensor:
     return mtf.logical_not(mtf.greater(there, here, out="L S"))
 
 
-def rotary(cfg: Config, at: Tensor) -> Turns:
+def rotary(cfg: Config, at: Tensor, dtype: str) -> Turns:
     """The turns of positions `at` (i32): pair j of a head turns by position · base^(-2j/D) (arXiv 2104.09864)."""
     half = cfg.head_size // 2
     pair = mtf.cast(mtf.index(Dim("pairs", half), at), "f32")
     speed = mtf.exp(pair * (-math.log(cfg.rotary_base) / half))
     angles = mtf.multiply(mtf.cast(at, "f32"), speed, out=" ".join([*at.names, "pairs"]))
     angles = _regrouped(angles, "pairs", (Dim("D", half),))  # a layout's rule for D speaks of whole heads
-    return Turns(mtf.cos(angles), mtf.sin(angles))
+    return Turns(as_dtype(mtf.cos(angles), dtype), as_dtype(mtf.sin(angles), dtype))
 
 
 def rotated(t: Tensor, turns: Turns) -> Tensor:
     """Each pair (element j of the first half of D, element j of the second) turned by its position's angle."""
-    half = t.dim("D").size // 2
-    cos, sin = (mtf.cast(turn, t.dtype) for turn in turns)
+    half, (cos, sin) = t.dim("D").size // 2, turns
     a, b = mtf.slice(t, "D", 0, half), mtf.slice(t, "D", half, 2 * half)
     return mtf.concat([a * cos - b * sin, b * cos + a * sin], "D")
 
@@ -178,7 +177,13 @@ def _biased(t: Tensor, w: Weights, name: str) -> Tensor:
     return t + w[name] if name in w else t
 
 
-def _full(t: Tensor) -> Tensor:
+def as_dtype(t: Tensor, dtype: str) -> Tensor:
+    """A cast, where one is needed."""
+    return t if t.dtype == dtype else mtf.cast(t, dtype)
+
+
+def full_precision(t: Tensor) -> Tensor:
+    """f32 where t is half precision: for norms, softmax and losses."""
     return mtf.cast(t, "f32") if t.dtype in HALF else t
 
 

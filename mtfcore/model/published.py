@@ -1,6 +1,6 @@
 """The named configurations, as data: the two papers' models, one real small model, and small ones for lessons.
 
-    >>> mtf.model.configs["mtf-lm-4.9b"].source
+    >>> mtf.model.CONFIGS["mtf-lm-4.9b"].source
     'Mesh-TensorFlow, arXiv 1811.02084, Table 2'
 
 Sources: Mesh-TensorFlow (arXiv 1811.02084), Tables 2 and 3, with the authors' tensor2tensor hyperparameters for what

@@ -16,7 +16,7 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.errors import LayoutError
 from mtfcore.functions import Function
-from mtfcore.model.block import HALF, Drop, Weights, block, causal, normalise, rotary
+from mtfcore.model.block import Drop, Weights, block, causal, full_precision, normalise, rotary
 from mtfcore.model.configs import Config
 from mtfcore.model.params import layer_names
 from mtfcore.tensor import Tensor
@@ -69,7 +69,7 @@ def _stack(
     """All layers of the encoder or of the decoder, as one loop."""
     n = cfg.encoder_layers if prefix else cfg.layers
     stacked = {inner: params[name] for inner, name in layer_names(cfg, prefix).items()}
-    turns = rotary(cfg, mtf.index("L", x)) if cfg.positions == "rotary" else None
+    turns = rotary(cfg, mtf.index("L", x), x.dtype) if cfg.positions == "rotary" else None
     draw = _drawing(cfg, *dropout, first=cfg.layers if prefix else 0)
     if draw:
         x = draw(n)(x, SITES - 1)
@@ -105,7 +105,7 @@ def cross_entropy(
 
     Where V is split, what travels has the size of `B L`: the largest, the sum, the target's; never the logits.
     """
-    logits = mtf.cast(logits, "f32") if logits.dtype in HALF else logits
+    logits = full_precision(logits)
     hot = mtf.one_hot(targets, str(logits.dim("V")), dtype=logits.dtype)
     picked = mtf.einsum(logits, hot, out="B L", follow=True)  # B L partialsum
     if label_smoothing:

@@ -18,7 +18,7 @@ def layer_program(cfg, mesh, layout, dtype="f32", **more):
     said = {"x": f"B L E:{cfg.d_model}"} | {name: param.text.split(" ", 1)[1] for name, param in stacked.items()}
 
     def call(x, **w):
-        turns = blocks.rotary(cfg, mtf.index("L", x)) if cfg.positions == "rotary" else None
+        turns = blocks.rotary(cfg, mtf.index("L", x), x.dtype) if cfg.positions == "rotary" else None
         return blocks.block(cfg, x, w, see=blocks.causal(x) if cfg.causal else None, turns=turns)
 
     return mtf.plan(Function.of("layer", said, call), mesh, layout, sizes=SIZES, dtype=dtype, **more)
@@ -161,7 +161,7 @@ def test_rotary_scores_depend_on_distances_alone():
     cfg = mtf.model.config("tiny-palm", head_size=8)
     vector = np.random.default_rng(2).normal(size=(2, 8)).astype(np.float32)
     t = np.broadcast_to(vector[:, None, None, :], (2, 12, 1, 8)).copy()  # q and k, the same at every position
-    turned, _, _ = run(lambda t: blocks.rotated(t, blocks.rotary(cfg, mtf.index("L", t))), {"t": t}, t="B L H D")
+    turned, _, _ = run(lambda t: blocks.rotated(t, blocks.rotary(cfg, mtf.index("L", t), "f32")), {"t": t}, t="B L H D")
     q, k = turned[:, :, 0]
     scores = q @ k.T
     for distance in range(-3, 4):
