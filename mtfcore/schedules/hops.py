@@ -13,6 +13,7 @@ Next file to read: `grid`.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,17 +49,18 @@ class Hop(NamedTuple):
     n_bytes: Bytes
     link: Link
     combine: str  # "store" or "add"
+    parts: int = 1  # every block is cut into so many
 
     def __str__(self) -> str:
         done = {"store": "stored", "add": "added"}[self.combine]
         return f"step {self.time}: {self.source} → {self.target}, {self.label()}, {self.n_bytes} bytes, {done}"
 
     def label(self) -> str:
-        """The blocks in words: `block 3`, `blocks 1, 2`, `block 2 for 5`."""
-        names = dict.fromkeys(
-            f"{piece.block}" if piece.target is None else f"{piece.block} for {piece.target}" for piece in self.pieces
-        )
-        return f"block{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        """The pieces in words: `block 3`, `1/2 of block 3`, `blocks 2→4, 2→5` (from 2, for 4 and 5)."""
+        found = Counter((piece.block, piece.target) for piece in self.pieces)
+        names = [f"{block}" if target is None else f"{block}→{target}" for block, target in found]
+        share = Fraction(max(found.values()), self.parts)
+        return f"{f'{share} of ' if share < 1 else ''}block{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,25 +61,22 @@ def schedule(
 
 
 def _hops(kind: str, grid: Grid, piece_bytes: Bytes, pairs: list[tuple[int, int]]) -> tuple[Hop, ...]:
-    if kind == "all_gather":
-        return _written(spread(grid), piece_bytes, "store")
-    if kind in ("reduce_scatter", "all_reduce"):
-        return _sums(grid, piece_bytes, again=kind == "all_reduce")
-    return _written(route(grid, pairs), piece_bytes, "store")
+    parts = len(grid.orders)
+    if kind in ROUTED:
+        return _written(route(grid, pairs), parts, piece_bytes, "store")
+    sums = kind != "all_gather"  # an all-reduce sums and then gathers
+    hops = _written(backwards(spread(grid.turned)), parts, piece_bytes, "add") if sums else ()
+    if kind == "reduce_scatter":
+        return hops
+    return hops + _written(spread(grid), parts, piece_bytes, "store", hops[-1].time if hops else 0)
 
 
-def _sums(grid: Grid, piece_bytes: Bytes, again: bool) -> tuple[Hop, ...]:
-    """Reduce-scatter, a spreading run backwards; for an all-reduce (`again`) the sums are then gathered."""
-    sums = _written(backwards(spread(grid.turned)), piece_bytes, "add")
-    return sums + (_written(spread(grid), piece_bytes, "store", sums[-1].time) if again and sums else ())
-
-
-def _written(messages: Messages, piece_bytes: Bytes, combine: str, after: int = 0) -> tuple[Hop, ...]:
+def _written(messages: Messages, parts: int, piece_bytes: Bytes, combine: str, after: int = 0) -> tuple[Hop, ...]:
     """The messages as hops, in order of step and link; `after` steps come before."""
     most = max(map(len, messages.values()), default=0)
     n_bytes = [plain(piece_bytes * n) for n in range(most + 1)]
     return tuple(
-        Hop(after + time, link.source, link.target, tuple(pieces), n_bytes[len(pieces)], link, combine)
+        Hop(after + time, link.source, link.target, tuple(pieces), n_bytes[len(pieces)], link, combine, parts)
         for (time, link), pieces in sorted(messages.items())
     )
 

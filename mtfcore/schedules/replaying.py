@@ -41,12 +41,12 @@ def replay(
     schedule: Schedule,
     arrays: Sequence[Any],
     combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add,
-) -> list[Any]:
+) -> list[np.ndarray]:
     """What each device has at the end, by position in the group. `combine` is how addends are joined (np.add)."""
     state = start(schedule, arrays)
     for hops in schedule.by_step:
         advance(schedule, state, hops, combine)
-    return END[schedule.kind](schedule, state, arrays)
+    return [_joined(schedule, position, held, arrays[position]) for position, held in enumerate(state)]
 
 
 def start(schedule: Schedule, arrays: Sequence[Any]) -> State:
@@ -84,6 +84,8 @@ def _sent(held: Held, hop: Hop, gone: bool) -> Held:
 
 def _split(array: np.ndarray, count: int) -> list[np.ndarray]:
     """Views of `count` parts along the first dimension, as even as can be, the larger ones first."""
+    if count == 1:
+        return [array]
     each, larger = divmod(len(array), count)
     stops = [number * each + min(number, larger) for number in range(count + 1)]
     return [array[a:b] for a, b in itertools.pairwise(stops)]
@@ -91,13 +93,13 @@ def _split(array: np.ndarray, count: int) -> list[np.ndarray]:
 
 def _cut(schedule: Schedule, position: int, array: Any) -> Held:
     """The pieces of one device's array."""
-    kind, group = schedule.kind, schedule.group
+    kind, array = schedule.kind, np.atleast_1d(array)
     if kind == "all_gather":
-        blocks = {(position, None): np.asarray(array)}
+        blocks = {(position, None): array}
     elif kind in ("permute", "halo_exchange"):
-        blocks = {(position, target): np.asarray(array) for source, target in schedule.pairs if source == position}
+        blocks = {(position, target): array for source, target in schedule.pairs if source == position}
     else:
-        cut = _split(np.asarray(array), group)
+        cut = _split(array, schedule.group)
         blocks = {(position, n) if kind == "all_to_all" else (n, None): block for n, block in enumerate(cut)}
     return {
         Piece(block, part, target): value
@@ -106,49 +108,22 @@ def _cut(schedule: Schedule, position: int, array: Any) -> Held:
     }
 
 
-def _join(schedule: Schedule, held: Held, like: Any, block: int, target: int | None = None) -> np.ndarray:
-    """One block put together again from its parts."""
-    parts = [held.get(Piece(block, part, target)) for part in range(schedule.parts)]
-    if any(part is None for part in parts):
-        raise ReplayError(f"a device ends without block {block} in full")
-    return np.concatenate(parts).reshape(np.shape(like))
+def _joined(schedule: Schedule, position: int, held: Held, own: Any) -> np.ndarray:
+    """What a device has in the end, from its pieces in order; like its own array in all dimensions but the first."""
+    if schedule.kind == "reduce_scatter" and len(held) > schedule.parts:
+        raise ReplayError(f"the device at {position} still has an addend that it should have sent")
+    own, parts = np.atleast_1d(own), range(schedule.parts)
+    names = [Piece(block, part, target) for block, target in _wanted(schedule, position) for part in parts]
+    if missing := [name for name in names if name not in held]:
+        raise ReplayError(f"the device at {position} ends without {missing[0]}")
+    return np.concatenate([held[name] for name in names]).reshape(-1, *own.shape[1:]) if names else np.zeros_like(own)
 
 
-def _gathered(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    return [np.concatenate([_join(schedule, held, block, n) for n, block in enumerate(arrays)]) for held in state]
-
-
-def _own_sums(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    blocks = _split(np.asarray(arrays[0]), schedule.group)
-    if any(len(held) > schedule.parts for held in state):
-        raise ReplayError("a device still has an addend that it should have sent")
-    return [_join(schedule, held, blocks[position], position) for position, held in enumerate(state)]
-
-
-def _all_sums(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    blocks = _split(np.asarray(arrays[0]), schedule.group)
-    return [np.concatenate([_join(schedule, held, block, n) for n, block in enumerate(blocks)]) for held in state]
-
-
-def _exchanged(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    cut = [_split(np.asarray(array), schedule.group) for array in arrays]
-    return [
-        np.concatenate([_join(schedule, held, blocks[position], n, position) for n, blocks in enumerate(cut)])
-        for position, held in enumerate(state)
-    ]
-
-
-def _permuted(schedule: Schedule, state: State, arrays: Sequence[Any]) -> list[np.ndarray]:
-    sender = {target: source for source, target in schedule.pairs}
-    return [
-        _join(schedule, held, arrays[sender[position]], sender[position], position)
-        if position in sender
-        else np.zeros_like(arrays[position])
-        for position, held in enumerate(state)
-    ]
-
-
-END: dict[str, Callable] = {
-    "all_gather": _gathered, "reduce_scatter": _own_sums, "all_reduce": _all_sums,
-    "all_to_all": _exchanged, "permute": _permuted, "halo_exchange": _permuted,
-}  # fmt: skip
+def _wanted(schedule: Schedule, position: int) -> list[tuple[int, int | None]]:
+    """The blocks, (block, target), that a device's array is made of in the end."""
+    if schedule.kind in ("permute", "halo_exchange"):
+        return [pair for pair in schedule.pairs if pair[1] == position]
+    if schedule.kind == "reduce_scatter":
+        return [(position, None)]
+    target = position if schedule.kind == "all_to_all" else None
+    return [(block, target) for block in range(schedule.group)]

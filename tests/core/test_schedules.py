@@ -13,7 +13,7 @@ from mtfcore.steps import link_bytes
 GROUPS = range(1, 65)
 N_BYTES = 1000  # divides by few groups: the others need exact fractions
 RING_KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")
-TORI = [(4, 4, 4), (2, 2, 2), (2, 3), (3, 5), (8, 8), (4, 2, 3), (1, 4), (3, 1, 2), (1, 1), ()]
+TORI = [(2, 2, 2), (2, 3), (3, 5), (4, 2, 3), (1, 4), (3, 1, 2), (1, 1), ()]
 
 
 def arrays_for(group, length=None, width=None):
@@ -82,6 +82,12 @@ def test_several_axes(kind, sizes):
 
 
 @pytest.mark.parametrize("kind", schedules.KINDS)
+def test_sixty_four_devices_as_a_cube(kind):
+    for way in ("two_way", "line"):
+        check(schedules.schedule(kind, (4, 4, 4), way, N_BYTES), 64)
+
+
+@pytest.mark.parametrize("kind", schedules.KINDS)
 def test_arrays_that_do_not_divide(kind):
     for sizes, way in (((5,), "two_way"), ((4,), "two_way"), ((2, 3), "two_way"), ((6,), "line")):
         group = int(np.prod(sizes))
@@ -138,7 +144,7 @@ def test_without_a_hop_the_replay_fails(kind):
     plan = schedules.schedule(kind, 5, "ring")
     for left_out in range(len(plan.hops)):
         hops = [hop for number, hop in enumerate(plan.hops) if number != left_out]
-        with pytest.raises(schedules.ReplayError, match="does not hold|has .* already|still has|ends without"):
+        with pytest.raises(schedules.ReplayError, match=r"does not hold|has .* already|still has|ends without"):
             schedules.replay(changed(plan, hops), arrays_for(5))
 
 
