@@ -44,10 +44,15 @@ def adam(p, g, state, t, rate, beta1=0.9, beta2=0.999, eps=1e-8):
 
 def train(p, batches, steps, rate):
     """Losses and parameters after so many steps of Adam."""
+
+    @jax.jit
+    def step(p, state, t, batch):
+        value, g = jax.value_and_grad(loss)(p, **batch)
+        return value, *adam(p, g, state, t, rate)
+
     zeros = {name: np.zeros_like(array) for name, array in p.items()}
-    state, losses, both = (zeros, zeros), [], jax.jit(jax.value_and_grad(loss))
-    for step in range(steps):
-        value, g = both(p, **batches(step))
-        p, state = adam(p, g, state, float(step + 1), rate)
+    state, losses = (zeros, zeros), []
+    for number in range(steps):
+        value, p, state = step(p, state, np.float32(number + 1), batches(number))
         losses.append(float(value))
     return losses, {name: np.asarray(array) for name, array in p.items()}
