@@ -35,6 +35,7 @@ MOST_DEVICES = 64
 MOST_EVENTS = 20_000  # a mark costs about a millisecond
 SLOW_SECONDS = 4.0  # about how long a run takes in slow motion
 PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
+_PACE_HINT = "neither says anything about hardware"
 START: State = {"mesh": "", "layout": "", "sizes": "", "place": "", "dtype": "f32", "pace": "slow"}
 
 
@@ -60,7 +61,7 @@ class LiveTraffic(Frame):
     # Controls ---------------------------------------------------------------------------------------------------
 
     def controls(self, state: State) -> list[Control]:
-        pace = Choice("pace", state["pace"], "pace", "Run", options=PACES, hint="neither says anything about hardware")
+        pace = Choice("pace", state["pace"], "pace", "run", _PACE_HINT, options=PACES)
         if not isinstance(self._what, Function):
             return [pace]
         mesh, dims = mtf.Mesh(state["mesh"]), parse_dims(state["sizes"])

@@ -84,7 +84,7 @@ class Traffic(Frame):
             *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
             Choice("way", state["way"], "wires", "Links", options=_WAYS),
             *([Choice("order", order, "axes", "Links", hint, options=ORDERS)] if several else []),
-            Choice("on", state["on"], "on", "Run", options=PLACES),
+            Choice("on", state["on"], "on", "run", options=PLACES),
         ]
 
     def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:

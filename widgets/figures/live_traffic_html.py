@@ -17,12 +17,13 @@ import mtfcore as mtf
 from widgets.figures.live_traffic import Facts, differ_on
 from widgets.figures.program_html import swatch
 from widgets.figures.svg import rectangles, tag, text
-from widgets.numbers import origin, quantity, tagged_html
+from widgets.numbers import quantity, tagged_html
 from widgets.theme import axis_colours
 
 SIDE, EDGE = 236.0, 26.0  # of the matrix, and of its numbered margin
 LEVELS = (0.25, 0.4, 0.6, 0.8, 1.0)  # opacity
 MIXED = "#808080"  # for pairs that differ on several axes
+_HEADS = ("Sent by one device, by axis:", "By step:")
 
 
 def bars_html(facts: Facts) -> str:
@@ -32,10 +33,10 @@ def bars_html(facts: Facts) -> str:
     axes = "".join(_axis(row, size, colours, most) for row, (_, size) in zip(facts["axes"], facts["mesh"], strict=True))
     steps = "".join(_step(n, row, colours) for n, row in enumerate(facts["steps"]))
     steps = steps or '<div class="mw-nothing">No collective: nothing is sent.</div>'
-    head = tagged_html(origin("Sent by one device, by axis", "counted"))
+    head, by_step = (tagged_html(f"{words} [counted] of planned [modelled]") for words in _HEADS)
     return (
         f'<div class="mw-live-head">{head}</div><div class="mw-live-axes">{axes}</div>'
-        f'<div class="mw-live-head">{tagged_html(origin("By step", "counted"))}</div>'
+        f'<div class="mw-live-head">{by_step}</div>'
         f'<div class="mw-live-steps" tabindex="0" role="group" aria-label="traffic by step">{steps}</div>'
     )
 
@@ -53,7 +54,7 @@ def _step(place: int, row: Facts, colours: dict[str, str]) -> str:
     state = "done" if row["events"] == row["expected"] else "now" if row["events"] else "waits"
     marks = "".join(swatch(colours[axis]) for axis in row["axes"])
     times = f" ×{row['times']}" if row["times"] > 1 else ""
-    colour = colours[row["axes"][0]] if row["axes"] else MIXED
+    colour = stripes([colours[axis] for axis in row["axes"]])
     counted = {"sent": row["events"], "planned": row["expected"]}
     return (
         f'<div class="mw-live-row mw-{state}" data-live-step="{place}" data-events="{row["events"]}" '
@@ -69,6 +70,13 @@ def _bar(row: Facts, colour: str, most: float) -> str:
         f'<span class="mw-live-bar"><b style="width:{room:.1f}%"></b>'
         f'<i style="width:{full:.1f}%;background:{colour}"></i></span>'
     )
+
+
+def stripes(colours: list[str]) -> str:
+    """The colours of a step's axes, one below the other."""
+    share = 100 / len(colours)
+    stops = (f"{colour} {share * n:.0f}% {share * (n + 1):.0f}%" for n, colour in enumerate(colours))
+    return f"linear-gradient({', '.join(stops)})" if len(colours) > 1 else colours[0]
 
 
 def _of(row: Facts) -> str:

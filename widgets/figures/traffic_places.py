@@ -129,5 +129,5 @@ def _bend(sizes: list[int], box: Point) -> float:
 def _edge(point: Point, towards: Point, box: Point) -> Point:
     """Where the way from a device's middle leaves its box."""
     dx, dy = towards[0] - point[0], towards[1] - point[1]
-    share = min((box[0] / 2 + 2) / abs(dx) if dx else math.inf, (box[1] / 2 + 2) / abs(dy) if dy else math.inf, 0.45)
+    share = min((box[0] / 2 + 2) / abs(dx) if dx else math.inf, (box[1] / 2 + 2) / abs(dy) if dy else math.inf, 0.9)
     return point[0] + dx * share, point[1] + dy * share

@@ -20,9 +20,10 @@ from widgets.numbers import quantity
 from widgets.theme import LINKS, MEMORY, axis_colours
 
 Picture = dict[str, Any]
-THIN, THICK = 1.2, 5.0
+THIN = 1.2  # of a link that has carried nothing
+THICK = {True: 5.0, False: 2.6}  # of the busiest one, where devices have room for bars or not
 CELL = 14.0  # height of a block's bar
-REST = 0.75  # where on its link a message stands still
+REST = 0.68  # where on its link a message stands still
 MOST_LABELS = 24  # links up to which each says its bytes
 
 
@@ -40,13 +41,13 @@ def traffic_svg(facts: Facts, picture: Picture, hop: int, scale: float = 1.0) ->
 def _links(facts: Facts, picture: Picture, hop: int) -> Iterator[str]:
     colours = axis_colours(axis for axis, _ in facts["mesh"])
     so_far, most = carried(facts, hop), facts["busiest"] or 1
-    few = len(facts["links"]) <= MOST_LABELS
+    few, thick = len(facts["links"]) <= MOST_LABELS, THICK[picture["cells"]]
     for place, (source, target, axis, _) in enumerate(facts["links"]):
         name, sent = facts["mesh"][axis][0], so_far[place]
         yield tag(
             "path", tag("title", f"{source} → {target}: {quantity(sent, 'iB')} so far"),
             d=curve(picture["links"][place]), fill="none", stroke=colours[name], cls="mw-link",
-            stroke_width=THIN + (THICK - THIN) * sent / most, data_link=place, data_bytes=number(sent),
+            stroke_width=THIN + (thick - THIN) * sent / most, data_link=place, data_bytes=number(sent),
             data_axis=name, opacity=1.0 if sent else 0.4,
         )  # fmt: skip
         if few:

@@ -15,7 +15,9 @@ function render({ model, el }) {
   const pointed = make("div", "mw-live-pointed", { "aria-live": "polite" });
   const head = make("div", "mw-live-head");
   head.innerHTML = 'By pair of devices<span class="mw-origin">counted</span>';
-  side.append(head, matrix, pointed);
+  const colours = make("div", "mw-live-colours");
+  colours.textContent = "Colour: the axis along which the two differ; grey: several.";
+  side.append(head, matrix, pointed, colours);
   parts.append(bars, side);
   root.append(about, parts);
   el.append(root);

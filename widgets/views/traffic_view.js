@@ -42,7 +42,7 @@ function render({ model, el }) {
   bar.append(back, play, forward, slider, where);
   root.append(bar, stage, legend);
   el.append(root);
-  let drawing, svg, links, labels, devices, layer, sums = [], playing = false, share = null, last = 0, seen = true, frame = 0;
+  let drawing, svg, links, labels, devices, layer, sums = [], playing = false, share = null, last = 0, seen = true, frame = 0, most = 1;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
   // ---- what stands in the picture
@@ -59,6 +59,7 @@ function render({ model, el }) {
     devices = [...svg.querySelectorAll("[data-device]")];
     layer = svg.appendChild(shape("g", {}));
     slider.max = drawing.steps;
+    most = Math.max(...drawing.counts.flat(), 1);
     sums = [links.map(() => 0)];
     for (const moves of drawing.moves) {
       const next = [...sums[sums.length - 1]];
@@ -108,7 +109,7 @@ function render({ model, el }) {
   }
   function gauge(device, count) {
     const bar = device.querySelector(".mw-gauge"), frame = device.querySelector(".mw-node");
-    const room = Number(frame.getAttribute("height")), most = Math.max(...drawing.counts.flat(), 1), high = room * count / most;
+    const room = Number(frame.getAttribute("height")), high = room * count / most;
     bar.setAttribute("height", high);
     bar.setAttribute("y", room / 2 - high);
     device.dataset.count = count;

@@ -46,7 +46,8 @@ class TrafficView(anywidget.AnyWidget):
 def drawn(facts: Facts) -> dict[str, Any]:
     """What the page needs: the picture before the first step, and every step."""
     picture = places(facts)
-    look = {"rest": REST, "thin": THIN, "thick": THICK, "cells": picture["cells"], "links": picture["links"]}
+    cells = picture["cells"]
+    look = {"rest": REST, "thin": THIN, "thick": THICK[cells], "cells": cells, "links": picture["links"]}
     return {"svg": traffic_svg(facts, picture, 0), **look, **{name: facts[name] for name in _SENT}}
 
 
