@@ -10,13 +10,14 @@
     >>> schedules.schedule("all_reduce", (4, 4, 4), "two_way", n_bytes=1 << 20)
     <Schedule two-way ring all-reduce over 3 axes at once on 4x4x4: 12 steps, ... hops>
 
-Bytes are exact: where a block does not divide into whole bytes, they are fractions. Sources: arXiv 2211.05102,
-appendix A.1 (rings); DESIGN: "Bytes sent by one device". Next file to read: `replaying`.
+Bytes are exact: where a block does not divide into whole bytes, they are fractions. Source: arXiv 2211.05102,
+appendix A.1 (rings). Lesson 03 is about these. Next file to read: `replaying`.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -32,6 +33,7 @@ from mtfcore.schedules.spreading import Messages, backwards, route, spread
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo_exchange")
 RINGS = "arXiv 2211.05102, appendix A.1"
 ROUTES = "hop by hop through the neighbours, one axis after another"
+MOST_DEVICES = {"all_to_all": 256}  # more hops than that are of use to nobody; the others: 1024
 
 
 def schedule(
@@ -50,7 +52,7 @@ def schedule(
     `at_once`: several axes carry shares of the data at the same time; otherwise the axes take turns.
     """
     grid = _grid(kind, sizes, way, n_bytes, at_once)
-    wanted = _pairs(kind, grid.group, pairs)
+    n_bytes, wanted = int(n_bytes), _pairs(kind, grid.group, pairs)
     parts = len(grid.orders)
     piece_bytes = plain(Fraction(_block_bytes(kind, n_bytes, grid.group), parts))
     return Schedule(
@@ -104,7 +106,7 @@ def _grid(kind: object, sizes: Any, way: Any, n_bytes: object, at_once: bool) ->
         raise LayoutError(f"sizes are whole numbers such as 8 or (4, 4, 4), not {sizes!r:.200}")
     ways = tuple(way) if isinstance(way, (tuple, list)) else (way,) * len(sizes)
     faults = [] if kind in KINDS else [f"unknown kind; {nearest(kind, KINDS)}"]
-    faults += [f"unknown way {way!r:.100}; {nearest(way, WAYS)}" for way in dict.fromkeys(ways) if way not in WAYS]
+    faults += [f"unknown way {way!r:.100}; {nearest(way, WAYS)}" for way in ways if way not in tuple(WAYS)]
     faults += [f"size {size!r:.100}; a size is a whole number, at least 1" for size in sizes if as_size(size) is None]
     if len(ways) != len(sizes):
         faults.append(
@@ -112,6 +114,9 @@ def _grid(kind: object, sizes: Any, way: Any, n_bytes: object, at_once: bool) ->
         )
     if as_whole(n_bytes) is None or n_bytes < 0:
         faults.append(f"n_bytes is {n_bytes!r:.100}; it is a whole number of bytes")
+    group, most = math.prod(size for size in map(as_size, sizes) if size), MOST_DEVICES.get(str(kind), 1024)
+    if group > most:
+        faults.append(f"{group:,} devices; hops are listed for at most {most:,}: closed_forms has bytes for any number")
     refuse(faults, f"schedule of {kind!r:.100} over {sizes!r:.100}")
     return Grid(tuple(map(int, sizes)), ways, at_once)
 

@@ -192,6 +192,9 @@ def test_what_arrives_in_a_step_is_not_sent_in_it():
         (("all_gather", "x"), "sizes are whole numbers such as 8 or (4, 4, 4), not 'x'"),
         (("all_gather", None), "sizes are whole numbers such as 8 or (4, 4, 4), not None"),
         (("all_gather", 4, None), "unknown way None"),
+        (("all_gather", 4, [["ring"]]), "unknown way ['ring']"),
+        (("all_reduce", (64, 64)), "4,096 devices; hops are listed for at most 1,024: closed_forms has bytes for any"),
+        (("all_to_all", 512), "512 devices; hops are listed for at most 256"),
     ],
 )
 def test_what_cannot_be_is_refused(arguments, message):
