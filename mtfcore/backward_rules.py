@@ -34,6 +34,7 @@ from mtfcore.elementwise import (
 from mtfcore.ops import apply
 from mtfcore.reductions import index, sum
 from mtfcore.rules.reshaping import groups
+from mtfcore.spatial_backward import SPATIAL
 from mtfcore.tensor import Tensor
 
 Rule = Callable[[Tensor, Sequence[Tensor], Tensor, int], Tensor | None]
@@ -216,5 +217,5 @@ RULES: dict[str, Rule] = {
     "einsum": _einsum, "pointwise": _pointwise, "reduce": _reduce, "gather": _gather, "scatter": _scatter,
     "window": _window, "pad": _pad, "concat": _concat, "cumsum": _cumsum, "top_k": _top_k, "reshape": _reshape,
     "dropout": _dropout, "random": lambda y, xs, d, place: None,
-    "settle": _as_it_is, "reshard": _as_it_is,
+    "settle": _as_it_is, "reshard": _as_it_is, **SPATIAL,
 }  # fmt: skip

@@ -80,6 +80,7 @@ class Planner:
         self.dtypes: list[str] = []
         self.placed: dict[int, Sharding] = {}  # tensor → where it lies when made
         self.forms: dict[int, dict[Sharding, int]] = {}  # tensor → every sharding it lies in, and that value
+        self.exchanged: dict[tuple, int] = {}  # what neighbours have sent each other already: step → its value
         self.loops: dict[int, dict[int, list[tuple[Sharding, int]]]] = {}  # loop → what it makes, place by place
         self.by_place: list[tuple[int, Port]] = []  # of a loop's body: outputs, each in every form
         self.everywhere = {id(graph): self.placed}  # graph → `placed`, those around and inside loops included

@@ -106,7 +106,9 @@ def conv(call: Call, x: Array, w: Array) -> Array:
 def conv_kernel(call: Call, x: Array, d: Array) -> Array:
     """The kernel's gradient, w[k] = sum of x[i + k - before] · d[i]: a convolution too, with `d` sliding over x."""
     reaches = call.params["reaches"]
-    return _convolved(call, x, d, [(reach.dim, reach.dim, reach.by) for reach in reaches], reaches)
+    found = _convolved(call, x, d, [(reach.dim, reach.dim, reach.by) for reach in reaches], reaches)
+    places = [call.out_names.index(reach.by) for reach in reaches]
+    return lax.rev(found, places) if call.params["flip"] else found  # x slid over d: found back to front
 
 
 def _convolved(call: Call, x: Array, w: Array, slides: list[tuple[str, str, str]], reaches: tuple[Reach, ...]) -> Array:

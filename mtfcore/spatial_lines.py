@@ -108,8 +108,10 @@ def _conv(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 
 def _conv_kernel(step: Step, operands: Operands, mesh: Mesh) -> str:
-    slides = [(reach.dim, reach.dim, reach.by) for reach in step.params["reaches"]]
-    return _convolved(step, *operands, slides, mesh)
+    reaches = step.params["reaches"]
+    found = _convolved(step, *operands, [(reach.dim, reach.dim, reach.by) for reach in reaches], mesh)
+    places = tuple(step.after.names.index(reach.by) for reach in reaches)
+    return called("jnp.flip", found, f"axis={places}") if step.params["flip"] else found
 
 
 def _convolved(step: Step, x: str, w: str, slides: list[tuple[str, str, str]], mesh: Mesh) -> str:

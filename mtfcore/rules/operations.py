@@ -15,11 +15,11 @@ from mtfcore.elementwise import ELEMENTWISE
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
-from mtfcore.rules.halo import plan_overlap, plan_shift, plan_spatial
 from mtfcore.rules.looping import plan_repeat, plan_repeated
 from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
 from mtfcore.rules.resharding import shortest
+from mtfcore.rules.spatial import plan_overlap, plan_shift, plan_spatial
 from mtfcore.sharding import Sharding
 from mtfcore.tensor import Like, Op
 
