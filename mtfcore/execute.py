@@ -58,9 +58,10 @@ def _start(step: Step, mesh: Mesh) -> Any:
     if step.kind == "trim":
         own = lax.axis_index(step.after.on[step.params["dim"]])
         return step.params["start"] + own * step.params["step"]
-    if step.kind not in ("gather", "scatter"):
+    if step.kind not in ("gather", "scatter", "cumsum", "top_k"):
         return 0
-    table, dim = step.before[1] if step.kind == "gather" else step.after, step.params["dim"]
+    table = {"gather": step.before[-1], "scatter": step.after}.get(step.kind, step.before[0])
+    dim = step.params["dim"]
     on = table.on[dim]
     return lax.axis_index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
 

@@ -141,14 +141,24 @@ def concat(call: Call, *arrays: Array) -> Array:
     return jnp.concatenate(parts, axis=call.out_names.index(call.params["dim"]))
 
 
-def cumsum(call: Call, array: Array) -> Array:
-    return jnp.cumsum(array, axis=call.in_names[0].index(call.params["dim"]), dtype=array.dtype)
-
-
-def top_k(call: Call, array: Array) -> Array:
+def cumsum(call: Call, array: Array, totals: Array | None = None) -> Array:
+    """Running sums; or, of parts summed already, with the totals of the `start` parts before."""
     place = call.in_names[0].index(call.params["dim"])
-    found = lax.top_k(jnp.moveaxis(array, place, -1), call.params["k"])[call.params["part"]]
-    return jnp.moveaxis(found, -1, place).astype(long_name(call.dtype))
+    if totals is None:
+        return jnp.cumsum(array, axis=place, dtype=array.dtype)
+    part = jnp.arange(totals.shape[place]).reshape([-1 if axis == place else 1 for axis in range(array.ndim)])
+    before = jnp.where(part * array.shape[place] < call.start, totals, jnp.zeros((), totals.dtype))
+    return array + jnp.sum(before, axis=place, keepdims=True, dtype=array.dtype)
+
+
+def top_k(call: Call, array: Array, places: Array | None = None) -> Array:
+    """The k largest, or where they stand: counted from `start`, or looked up in the candidates' `places`."""
+    place = call.in_names[0].index(call.params["dim"])
+    values, spots = lax.top_k(jnp.moveaxis(array, place, -1), call.params["k"])
+    if call.params["part"] == 0:
+        return jnp.moveaxis(values, -1, place)
+    spots = jnp.moveaxis(spots, -1, place).astype(jnp.int32)
+    return spots + call.start if places is None else jnp.take_along_axis(places, spots, axis=place)
 
 
 def reshape(call: Call, array: Array) -> Array:

@@ -206,6 +206,12 @@ def _concat(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 
 def _cumsum(step: Step, operands: Operands, mesh: Mesh) -> str:
+    if len(operands) == 2:  # parts summed already, and the totals of all
+        place, rank = _place(step), len(step.after.dims)
+        part = f"lax.axis_index({quoted(step.after.on[step.params['dim']])})"
+        index = f"[{', '.join([':'] + ['None'] * (rank - place - 1))}]" if place < rank - 1 else ""
+        before = f"jnp.arange({step.before[1].shape[place]}){index} < {part}"
+        return f"{operands[0]} + jnp.sum({operands[1]}, axis={place}, keepdims=True, where={before})"
     return called("jnp.cumsum", operands[0], f"axis={_place(step)}", f"dtype={dtype_name(step.dtype)}")
 
 
@@ -213,7 +219,12 @@ def _top_k(step: Step, operands: Operands, mesh: Mesh) -> str:
     place, k, part = _place(step), step.params["k"], step.params["part"]
     last = place == len(step.before[0].dims) - 1
     found = f"lax.top_k({operands[0] if last else f'jnp.moveaxis({operands[0]}, {place}, -1)'}, {k})[{part}]"
-    return found if last else f"jnp.moveaxis({found}, -1, {place})"
+    found = found if last else f"jnp.moveaxis({found}, -1, {place})"
+    if len(operands) == 2:  # candidates, and where they stand in the whole
+        return called("jnp.take_along_axis", operands[1], found, f"axis={place}")
+    on = step.before[0].on[step.params["dim"]]
+    rows = step.before[0].local_shape(mesh)[place]
+    return f"{found} + lax.axis_index({quoted(on)}) * {rows}" if on and part == 1 else found
 
 
 def _reshape(step: Step, operands: Operands, mesh: Mesh) -> str:

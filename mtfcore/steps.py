@@ -97,7 +97,8 @@ class Step:
         if self.kind == "reduce":  # over a split dimension each device's result differs until the all-reduce
             parted = any(on and name not in self.after.names for s in self.before for name, on in s.on.items())
             return f"{self.params['fn']}{' of each part' if parted else ''}"
-        return str(self.params["fn"]) if self.kind == "pointwise" else self.kind
+        stage = f" {self.params['stage']}" if "stage" in self.params else ""
+        return str(self.params["fn"]) if self.kind == "pointwise" else f"{self.kind}{stage}"
 
     def __repr__(self) -> str:
         return f"<Step {self.label()}: {self.arrow()}>"
