@@ -1,0 +1,231 @@
+"""Layout search: the meshes and layouts of least modelled time that fit in memory, with a proof or a gap.
+
+    >>> found = mtf.search_layout(two_layers, "v2:4x4", sizes="batch:64 io:512 hidden:2048", dtype="bf16")
+    >>> found.best.mesh, found.best.layout, found.is_optimal
+    >>> print(found)                  # the best and the runners-up, and why the winner wins
+    >>> found.compare("batch:all", "all:32")
+
+Every mesh of one to three axes over the topology's devices (or those given) times every legal layout is the space.
+Time is the first paper's model: FLOPs at the peak, then bytes sent over one link, added (`paper_time`). Each time that
+is shown comes from `mtf.plan`; the search itself is branch and bound (`search_tree`). What the first paper left open:
+"we hope to automate the search for the best layout" (arXiv 1811.02084, section 12). Next file to read: `search_result`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.paper_time import MODELS, Seconds
+from mtfcore.costs.search_bounds import Bounds, Product, Rates, placed_inputs, products
+from mtfcore.costs.search_result import Candidate, Search
+from mtfcore.costs.search_space import Space, as_layout
+from mtfcore.costs.search_tree import Branches, Leaf, Tree
+from mtfcore.costs.search_walk import Walk
+from mtfcore.dims import DimsLike
+from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
+from mtfcore.functions import Function
+from mtfcore.layout import Layout
+from mtfcore.mesh import Mesh
+from mtfcore.numbers import count, format_bytes
+from mtfcore.planning import plan
+from mtfcore.sharding import Sharding
+from mtfcore.steps import Program, link_bytes
+from mtfcore.topologies import Topology, topology
+
+SAME = 1e-9  # times closer than this are one time: only the order of additions differs
+
+
+def search_layout(
+    fn: Function,
+    topology: str | Topology,
+    *,
+    sizes: DimsLike = "",
+    dtype: object = "bf16",
+    place: Mapping[str, str | Sharding] | None = None,
+    mesh: Mesh | str | Iterable[Mesh | str] | None = None,
+    memory: float | None = None,
+    top: int = 5,
+    seconds: float = 60.0,
+    model: str = "paper",
+) -> Search:
+    """The `top` meshes and layouts of least modelled time for a named function on a slice of chips.
+
+    `mesh` restricts the search to one mesh or several; `memory` is the bytes one device may use (all its memory, if not
+    given); after `seconds` of searching the best so far is returned with its gap. Inputs that `place` fixes stay there.
+    """
+    problem = Problem.of(fn, topology, sizes, dtype, place, memory, model)
+    meshes = problem.meshes(mesh)
+    if not isinstance(top, int) or top < 1:
+        raise LayoutError(f"search_layout: top is {top!r:.200}; expected how many layouts to show, at least 1")
+    return _Hunt(problem, meshes, top, time.perf_counter() + seconds).result()
+
+
+@dataclass
+class Problem:
+    """What is searched: a function with sizes, a slice, and how much memory a device may use."""
+
+    fn: Function
+    slice: Topology
+    sizes: DimsLike
+    dtype: object
+    place: Mapping[str, str | Sharding]
+    memory: float
+    rates: Rates
+
+    @classmethod
+    def of(cls, fn, where, sizes, dtype, place, memory, model) -> Problem:  # as `search_layout` takes them
+        """Check all that was given."""
+        if not isinstance(fn, Function):
+            raise LayoutError(f"expected a function made with @mtf.function, got {type(fn).__name__} {fn!r:.200}")
+        if model not in MODELS:
+            raise LayoutError(f"no model of time {model!r}; {nearest(model, MODELS)}")
+        where = topology(where)
+        limit = where.hbm_bytes_per_device if memory is None else memory
+        if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not limit > 0:
+            raise LayoutError(f"search_layout: memory is {memory!r:.200}; expected bytes on one device, e.g. 8 * 2**30")
+        rates = Rates(where.peak_flops_per_device, where.link_bytes_per_second)
+        problem = cls(fn, where, sizes, dtype, {} if place is None else place, limit, rates)
+        problem.check()
+        return problem
+
+    def check(self) -> None:
+        """Refuse unknown sizes and inputs before a search over them."""
+        self.graph = self.fn.trace(self.sizes, self.dtype)
+        names = self.graph.dim_names()
+        faults = [f"no tensor has a dimension {name!r}; {nearest(name, names)}" for name in self.graph.sizes if name not in names]
+        faults += [f"place: no input {name!r}; {nearest(name, self.graph.inputs)}" for name in self.place if name not in self.graph.inputs]
+        refuse(faults, f"search_layout of {self.graph.name}")
+        self.space = Space.of(self.graph, self.place)
+
+    def meshes(self, given: Mesh | str | Iterable[Mesh | str] | None) -> list[Mesh]:
+        """The meshes to search: those given, each of as many devices as the slice has, or every factoring."""
+        if given is None:
+            return self.space.meshes(self.slice.devices)
+        meshes = [Mesh(given)] if isinstance(given, (str, Mesh)) else [Mesh(one) for one in given]
+        wrong = [f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices]
+        options = "', '".join(str(one) for one in self.space.meshes(self.slice.devices)[:4])
+        refuse([f"{w}, {self.slice} has {self.slice.devices}; e.g. '{options}'" for w in wrong], "search_layout")
+        return meshes
+
+    def plan(self, mesh: Mesh, layout: Layout) -> Program:
+        """The real plan, as `mtf.plan` makes it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LayoutWarning)
+            return plan(self.fn, mesh, layout, sizes=self.sizes, place=self.place, dtype=self.dtype)
+
+    def candidate(self, mesh: Mesh, layout: Layout) -> Candidate:
+        """A layout with its plan, time and memory."""
+        program = self.plan(mesh, layout)
+        work, sent = time_of(program, self.rates)
+        return Candidate(mesh, layout, program, Seconds(work, sent), peak_memory(program), self.memory)
+
+
+def time_of(program: Program, rates: Rates, times: int = 1) -> tuple[float, float]:
+    """Seconds of computing and of sending on one device, repeats multiplied."""
+    work = sent = 0.0
+    for step in program.steps:
+        if step.flops:
+            work += times * step.times * step.flops / rates.peak(step.dtype)
+        elif step.group > 1:
+            n_bytes = link_bytes(step.kind, step.n_bytes, step.group)
+            sent += times * step.times * float(n_bytes) / rates.link_bytes_per_second
+        if step.body is not None:
+            more = time_of(step.body, rates, times * step.times)
+            work, sent = work + more[0], sent + more[1]
+    return work, sent
+
+
+@dataclass
+class _Hunt:
+    """One search: the tree, the plans kept, and the best so far."""
+
+    problem: Problem
+    meshes: list[Mesh]
+    top: int
+    deadline: float
+    best: list[tuple[float, float, int, str, Leaf]] = field(default_factory=list)  # time, bytes, rules, text
+    closest: tuple[float, Leaf] | None = None  # fewest bytes of those that do not fit
+    planned: int = 0
+    unfit: int = 0
+    broken: int = 0  # layouts whose bound was too high
+    ties: int = 0
+
+    def tree(self, by_memory: bool = False) -> Tree:
+        problem = self.problem
+        work, inputs = products(problem.graph, problem.place), placed_inputs(problem.graph, problem.place)
+        dims = sorted(problem.space.dims, key=lambda dim: (-_weight(dim, work), dim))
+        branches = [
+            Branches(problem.space, mesh, dims, Bounds(mesh, dims, work, problem.rates, inputs)) for mesh in self.meshes
+        ]
+        return Tree(branches, float("inf") if by_memory else problem.memory, by_memory)
+
+    def result(self) -> Search:
+        tree, walks = self.tree(), {mesh: Walk(self.problem.graph, mesh, self.problem.place) for mesh in self.meshes}
+        for leaf in tree.leaves(self.limit, self.deadline):
+            self.weigh(leaf, walks[leaf.mesh])
+        if not self.best:
+            raise self.nothing_fits(walks)
+        found = [self.problem.candidate(leaf.mesh, as_layout(leaf.places)) for *_, leaf in self.best]
+        least = 0.0 if self.broken else min(tree.least, self.best[0][0])
+        return Search(
+            self.problem, tuple(self.meshes), tuple(found), least, self.planned, tree.opened, self.unfit + tree.too_big,
+            self.ties,
+        )  # fmt: skip
+
+    def limit(self) -> float:
+        """Layouts that must take this long are of no interest."""
+        return self.best[-1][0] if len(self.best) == self.top else float("inf")
+
+    def weigh(self, leaf: Leaf, walk: Walk) -> None:
+        """Plan one layout and keep it if it is among the best that fit."""
+        layout = as_layout(leaf.places)
+        program = walk.program(layout)
+        self.planned += 1
+        seconds = sum(time_of(program, self.problem.rates))
+        self.broken += seconds < leaf.bound * (1 - SAME)
+        if seconds >= self.limit() * (1 + SAME):
+            return
+        n_bytes = peak_memory(program).total
+        if n_bytes > self.problem.memory:
+            self.unfit += 1
+            self.closest = min(self.closest or (n_bytes, leaf), (n_bytes, leaf), key=lambda pair: pair[0])
+            return
+        self.keep((seconds, n_bytes, sum(map(len, leaf.places.values())) + len(leaf.mesh.axes), str(layout), leaf))
+
+    def keep(self, entry: tuple[float, float, int, str, Leaf]) -> None:
+        """Of layouts of equal time and memory the plainest stands for all."""
+        for place, other in enumerate(self.best):
+            if abs(other[0] - entry[0]) <= SAME * other[0] and other[1] == entry[1]:
+                self.ties += 1
+                self.best[place] = min(other, entry, key=lambda one: one[:4])
+                return
+        self.best = sorted([*self.best, entry], key=lambda one: one[:4])[: self.top]
+
+    def nothing_fits(self, walks: Mapping[Mesh, Walk]) -> LayoutError:
+        """What needs least memory, and by how much it is too much."""
+        tree, budget = self.tree(by_memory=True), 300
+        limit = lambda: self.closest[0] if self.closest else float("inf")  # noqa: E731
+        for leaf in tree.leaves(limit, self.deadline + 10):
+            self.weigh(leaf, walks[leaf.mesh])
+            budget -= 1
+            if not budget:
+                break
+        if self.closest is None:
+            return LayoutError(f"search_layout of {self.problem.graph.name}: no legal layout within the time given")
+        n_bytes, leaf = self.closest
+        best = self.problem.candidate(leaf.mesh, as_layout(leaf.places))
+        return LayoutError(
+            f"search_layout of {self.problem.graph.name} on {self.problem.slice}: nothing fits in "
+            f"{format_bytes(self.problem.memory)} a device; closest is layout '{best.layout}' on mesh '{best.mesh}' with "
+            f"{format_bytes(n_bytes)}, {format_bytes(n_bytes - self.problem.memory)} too much ({best.memory}); "
+            "use more chips, smaller sizes, or a narrower dtype"
+        )
+
+
+def _weight(dim: str, work: Iterable[Product]) -> float:
+    """How much work depends on where a dimension lies: the heaviest is placed first."""
+    return sum(p.flops for p in work if dim in p.scope) + sum(p.n_bytes for p in work if dim in p.contracted)

@@ -1,0 +1,167 @@
+"""Planning the same function under many layouts: what an operation became from the same start is kept and used again.
+
+    walk = Walk(graph, mesh)
+    program = walk.program(layout)          # the steps that mtf.plan gives, many times as fast
+
+An operation's steps follow from where its operands lie (in every form), where its result is wanted, and the mesh; most
+layouts of a search agree on most of that. So each operation is planned once by the real rule, its steps recorded with
+their values numbered from the operation's own start, and then copied. Nothing here decides anything, so there is no second
+description of the planner; tests compare programs step by step. Next file to read: `search_tree`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mtfcore.costs.search_space import graphs
+from mtfcore.layout import Layout
+from mtfcore.mesh import Mesh
+from mtfcore.planning import Planner
+from mtfcore.sharding import Sharding
+from mtfcore.steps import Program, Step
+from mtfcore.tensor import LAYOUT, Graph, Like, Op
+
+OLD = -1  # a value that was there before the operation: (OLD, tensor, form); otherwise (number from the start,)
+Ref = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Kept:
+    """What planning one operation added: steps and values, and the forms of tensors."""
+
+    steps: list[tuple[Step, tuple[Ref, ...], tuple[int, ...]]]
+    shardings: list[Sharding]
+    dtypes: list[str]
+    forms: list[tuple[int, Sharding, Ref]]
+    placed: Sharding
+    loop: dict[int, list[tuple[Sharding, Ref]]] | None = None
+    inside: dict[int, dict[int, Sharding]] | None = None  # of loops: what their bodies placed, by graph
+
+
+class Walk:
+    """All plans of one function on one mesh."""
+
+    def __init__(self, graph: Graph, mesh: Mesh, place: Mapping[str, Any] | None = None) -> None:
+        self.graph, self.mesh, self.place = graph, mesh, place or {}
+        self.kept: dict[tuple, Kept] = {}
+        self.inputs: dict[tuple, Sharding] = {}
+        self.looks = {id(body): _looks(body) for body in graphs(graph) if body is not graph}
+
+    def program(self, layout: Layout) -> Program:
+        """The program under a layout; refuses what the planner refuses."""
+        planner = _Planner(self.graph, layout, self)
+        return planner.program([[s] for s in planner.input_places(self.place)])
+
+
+class _Planner(Planner):
+    """The planner, asking first whether an operation has been planned from the same start."""
+
+    def __init__(self, graph: Graph, layout: Layout, walk: Walk) -> None:
+        super().__init__(graph, walk.mesh, layout)
+        self.walk, self.kept, self.rules = walk, walk.kept, dict(layout.rules)
+
+    def inner(self, body: Graph) -> Planner:
+        sub = _Planner(body, self.layout, self.walk)
+        self.everywhere[id(body)] = sub.placed
+        sub.everywhere = self.everywhere
+        return sub
+
+    def input_places(self, place: Mapping[str, Any]) -> list[Sharding]:
+        keys = [self._input_key(name, number) for name, number in self.graph.inputs.items()]
+        known = self.walk.inputs
+        if any(key not in known for key in keys):
+            known.update(zip(keys, super().input_places(place), strict=True))
+        return [known[key] for key in keys]
+
+    def _input_key(self, name: str, number: int) -> tuple:
+        return (name, *[self.rules.get(dim, ()) for dim in self.graph.ops[number].names])
+
+    def operation(self, number: int, op: Op) -> None:
+        key = self._key(number, op)
+        if (kept := self.kept.get(key)) is not None:
+            self._again(number, kept)
+            return
+        steps, values = len(self.steps), len(self.shardings)
+        known = {i: len(self.forms[i]) for i in dict.fromkeys(op.inputs)}
+        bodies = set(self.everywhere)
+        super().operation(number, op)
+        self.kept[key] = self._record(number, op, steps, values, known, bodies)
+
+    def _key(self, number: int, op: Op) -> tuple:
+        """All that the rules look at: places and forms of the operands, and where the result is wanted."""
+        forms = tuple((self.placed[i], *self.forms[i]) for i in op.inputs)
+        return (id(self.graph), number, forms, self._wanted(op))
+
+    def _wanted(self, op: Op) -> Any:
+        if op.out == LAYOUT:
+            return tuple(self.rules.get(name, ()) for name in op.names)
+        if isinstance(op.out, Like):
+            return self.everywhere[id(op.out.graph)][op.out.number]
+        if op.kind == "repeated":
+            return tuple(s for s, _ in self.loops[op.inputs[0]][op.params["place"]])
+        return self._inside(op.params["body"]) if "body" in op.params else None
+
+    def _inside(self, body: Graph) -> tuple:
+        """What a loop's body looks at besides its inputs: the layout, and where tensors of other loops lie."""
+        names, likes = self.walk.looks[id(body)]
+        return tuple(self.rules.get(name, ()) for name in names), tuple(self.everywhere[at][n] for at, n in likes)
+
+    def _record(
+        self, number: int, op: Op, steps: int, values: int, known: Mapping[int, int], bodies: set[int]
+    ) -> Kept:
+        """What the operation added, with values as references that hold in any plan."""
+        old = {value: (OLD, i, s) for i in known for s, value in self.forms[i].items() if value < values}
+
+        def ref(value: int) -> Ref:
+            return (value - values,) if value >= values else old[value]
+
+        made = [
+            (step, tuple(map(ref, step.inputs)), tuple(value - values for value in step.outputs))
+            for step in self.steps[steps:]
+        ]
+        forms = [(i, s, ref(v)) for i, n in known.items() for s, v in list(self.forms[i].items())[n:]]
+        forms += [(number, s, ref(value)) for s, value in self.forms[number].items()]
+        loop = self.loops.get(number)
+        return Kept(
+            made, self.shardings[values:], self.dtypes[values:], forms, self.placed[number],
+            loop and {place: [(s, ref(v)) for s, v in found] for place, found in loop.items()},
+            {at: placed for at, placed in self.everywhere.items() if at not in bodies} if loop else None,
+        )  # fmt: skip
+
+    def _again(self, number: int, kept: Kept) -> None:
+        """Add the same steps to this plan."""
+        base = len(self.shardings)
+
+        def value(ref: Ref) -> int:
+            return self.forms[ref[1]][ref[2]] if ref[0] == OLD else base + ref[0]
+
+        self.shardings += kept.shardings
+        self.dtypes += kept.dtypes
+        for step, inputs, outputs in kept.steps:
+            self.steps.append(_renumbered(step, tuple(map(value, inputs)), tuple(base + k for k in outputs)))
+        self.forms[number] = {}
+        for tensor, s, ref in kept.forms:
+            self.forms[tensor][s] = value(ref)
+        self.placed[number] = kept.placed
+        if kept.loop is not None:
+            self.loops[number] = {place: [(s, value(r)) for s, r in found] for place, found in kept.loop.items()}
+            self.everywhere.update(kept.inside)
+
+
+def _renumbered(step: Step, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Step:
+    """The same step on other values; all but the numbers has been checked when it was made."""
+    again = object.__new__(Step)
+    again.__dict__.update(step.__dict__, inputs=inputs, output=outputs[0], more=outputs[1:])
+    return again
+
+
+def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+    """Dimensions that the layout may place inside a loop, and tensors elsewhere that its cotangents lie like."""
+    inside = list(graphs(body))
+    own = {id(part) for part in inside}
+    ops = [op for part in inside for op in part.ops]
+    names = dict.fromkeys(name for op in ops if op.out == LAYOUT for name in op.names)
+    likes = [(id(op.out.graph), op.out.number) for op in ops if isinstance(op.out, Like)]
+    return tuple(names), tuple(dict.fromkeys(like for like in likes if like[0] not in own))
