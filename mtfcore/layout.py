@@ -72,7 +72,8 @@ class Layout:
         on = tuple(tuple(axis for axis in self.axes(dim.name) if axis in mesh) for dim in dims)
         faults = axis_twice(tuple(dim.name for dim in dims), on)
         faults += [fault for dim, axes in zip(dims, on, strict=True) for fault in uneven(dim, axes, mesh)]
-        refuse(faults, f"tensor '{' '.join(map(str, dims))}' under layout '{self}' on mesh '{mesh}'")
+        if faults:
+            refuse(faults, f"tensor '{' '.join(map(str, dims))}' under layout '{self}' on mesh '{mesh}'")
         return Sharding.of(dims, on)
 
     def missing_axes(self, mesh: Mesh, names: Iterable[str] | None = None) -> list[str]:

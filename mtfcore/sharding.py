@@ -13,7 +13,7 @@ objects (arXiv 1811.02084, section 5; arXiv 2211.05102, section 3.1). Next file 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from mtfcore.dims import Dim, DimsLike, parse_dims
@@ -58,13 +58,14 @@ class Sharding:
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "partial", partial)
         object.__setattr__(self, "_hash", hash((dims, axes, partial)))
-        refuse(axis_twice(self.names, axes, partial), f"tensor '{self}'")
+        if faults := axis_twice(self.names, axes, partial):
+            refuse(faults, f"tensor '{self}'")
         return self
 
     @classmethod
     def of(cls, dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes = ()) -> Sharding:
         """Build from parts, as the rules do."""
-        return object.__new__(cls)._set(tuple(dims), tuple(map(tuple, axes)), tuple(partial))
+        return _made(tuple(dims), tuple(map(tuple, axes)), tuple(partial))
 
     @classmethod
     def from_paper(cls, text: str, sizes: DimsLike = "") -> Sharding:
@@ -116,6 +117,10 @@ class Sharding:
     def used(self) -> Axes:
         """Every mesh axis that splits a dimension, in dimension order."""
         return tuple(axis for on in self.axes for axis in on)
+
+    def used_size(self, mesh: Mesh) -> int:
+        """Into how many parts the mesh cuts the tensor."""
+        return mesh.group_size(self.used())
 
     def check(self, mesh: Mesh | str) -> Sharding:
         """Refuse unknown axes and sizes that do not divide, all at once.
@@ -224,6 +229,12 @@ class Sharding:
         from mtfcore.rendering import render_sharding
 
         return render_sharding(self, path, subtree_renderer)
+
+
+@lru_cache(maxsize=100_000)
+def _made(dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes) -> Sharding:
+    """One object for each sharding that the rules ask for again and again."""
+    return object.__new__(Sharding)._set(dims, axes, partial)
 
 
 def _entries(spec: object) -> tuple[object, ...]:
