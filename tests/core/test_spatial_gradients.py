@@ -1,0 +1,116 @@
+"""Gradients of the spatial operations: values against `jax.grad` on whole arrays, bytes against it on the steps."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from core.sweep.checking import quick, quick_options
+
+import mtfcore as mtf
+from mtfcore.functions import Function
+
+SPATIAL = {"h": "kh", "v": "kv"}
+X, W = "b:2 h:8 v:12 c:4", "kh:3 kv:5 c:4 d:6"
+CONVOLUTIONS = {
+    "same": (X, W, lambda x, w: mtf.conv(x, w, SPATIAL, out="b h v d")),
+    "valid": (X, W, lambda x, w: mtf.conv(x, w, SPATIAL, out="b h v d", padding="valid")),
+    "causal": (X, W, lambda x, w: mtf.conv(x, w, SPATIAL, out="d h v b", padding="causal")),
+    "narrow": (X, "kh:3 c:4", lambda x, w: mtf.conv(x, w, {"h": "kh"}, out="b h v")),
+    "by group": (X, "c:4 kv:4 d:2", lambda x, w: mtf.conv(x, w, {"v": "kv"}, out="b h v d c")),
+    "even": (X, "kh:2 c:4 d:6", lambda x, w: mtf.conv(x, w, {"h": "kh"}, out="b h v d", padding=(0, 1))),
+    "deep": (X, "kh:3 c:4 d:4", lambda x, w: deep(x, w)),
+    "shift": (X, "c:4", lambda x, w: mtf.shift(x, "h", 3) * w + mtf.shift(x, "v", -5, wrap=True)),
+    "windows": (X, "k:3", lambda x, w: mtf.windows(x, "h", 3, "k") * w),
+    "windows, valid": (X, "k:5", lambda x, w: mtf.windows(x, "h", 5, "k", padding="valid") * w),
+    "overlap_add": (X, "c:4", lambda x, w: mtf.overlap_add(x * w, "h", "c")),
+}
+PLACES = ["b h v c", "b h:x v:y c", "b h:xy v c", "b:x h:y v c", "b h v:yx c", "b h v:x c:y", "b h:y v c:x"]
+
+
+def deep(x, w):
+    h = mtf.relu(mtf.conv(x, w, {"h": "kh"}, out="b h v d"))
+    return mtf.conv(mtf.rename(h, "d", "c"), w, {"h": "kh"}, out="b h v d")
+
+
+def plans(name: str, place: str, wanted: bool) -> tuple[mtf.Program, mtf.Program]:
+    """The loss alone, and the loss with its gradients; `wanted`: the kernel is cut where its dimensions allow."""
+    x, w, call = CONVOLUTIONS[name]
+
+    def loss_of(x, w):
+        return mtf.sum(mtf.square(mtf.sin(call(x, w))))
+
+    def with_gradients(x, w):
+        loss = loss_of(x, w)
+        return {"loss": loss, **mtf.gradients(loss, {"x": x, "w": w})}
+
+    given = {"x": x, "w": w}
+    places = {"x": place} | ({"w": "kh kv c d:y"} if wanted else {})
+    forward, backward = (Function.of("program", given, fn) for fn in (loss_of, with_gradients))
+    return tuple(mtf.plan(fn, "x:2 y:2", place=places) for fn in (forward, backward))
+
+
+def agree(forward: mtf.Program, backward: mtf.Program) -> None:
+    rng = np.random.default_rng(2)
+    given = [rng.normal(size=port.sharding.shape).astype(np.float32) for port in forward.inputs]
+    single = mtf.single(forward)
+    right = jax.jit(jax.value_and_grad(lambda *t: single.fn(*t)[0], argnums=(0, 1)), compiler_options=quick_options())
+    loss, slopes = right(*given)
+    run = quick(mtf.simulate(backward))
+    got = run(*given)
+    for name, value in {"loss": loss, **dict(zip("xw", slopes, strict=True))}.items():
+        np.testing.assert_allclose(got[name], value, rtol=3e-4, atol=3e-4, err_msg=name)
+    counted = mtf.count(run.fn, *run.shapes)
+    assert counted.link_bytes == float(backward.link_bytes())
+    assert counted.flops == backward.flops()
+
+
+CASES = [(name, PLACES[(n + 3 * k) % len(PLACES)]) for n, name in enumerate(CONVOLUTIONS) for k in range(2)]
+REST = [(name, place) for name in CONVOLUTIONS for place in PLACES if (name, place) not in CASES]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [*CASES, *[pytest.param(*rest, marks=pytest.mark.long) for rest in REST]]
+)
+def test_the_same_as_jax_grad_on_whole_arrays(name, place):
+    agree(*plans(name, place, wanted=False))
+
+
+def test_with_channels_out_split():
+    agree(*plans("same", "b h:x v c", wanted=True))
+
+
+@pytest.mark.parametrize("name", [n for n in CONVOLUTIONS if n not in ("windows, valid",)])
+@pytest.mark.parametrize("place", ["b h:x v:y c", "b h:xy v c", "b:x h:y v c", "b h v:yx c"])
+def test_no_more_bytes_than_jax_grad(name, place):
+    """Traced only: `jax.grad` through the planned forward, counted, against the planned backward."""
+    forward, backward = plans(name, place, wanted=False)
+    run = mtf.simulate(forward)
+    theirs = mtf.count(jax.value_and_grad(lambda *t: run.fn(*t)[0].sum(), argnums=(0, 1)), *run.shapes)
+    assert float(backward.link_bytes()) <= theirs.link_bytes
+
+
+def test_twice():
+    """A kernel's gradient has a gradient too."""
+
+    @mtf.function
+    def f(x: "h:8 c:2", w: "kh:3 c:2"):
+        y = mtf.sum(mtf.sin(mtf.conv(x, w, {"h": "kh"}, out="h")))
+        dx, dw = mtf.gradients(y, [x, w])
+        return mtf.gradients(mtf.sum(mtf.square(dx)) + mtf.sum(mtf.square(dw)), [x, w])
+
+    @mtf.function
+    def once(x: "h:8 c:2", w: "kh:3 c:2"):
+        return mtf.sum(mtf.sin(mtf.conv(x, w, {"h": "kh"}, out="h")))
+
+    program, plain = (mtf.plan(fn, "x:4", place={"x": "h:x c"}) for fn in (f, once))
+    rng = np.random.default_rng(5)
+    given = [rng.normal(size=shape).astype(np.float32) for shape in ((8, 2), (3, 2))]
+    loss = mtf.single(plain).fn
+
+    def slopes(x, w):
+        dx, dw = jax.grad(lambda *t: loss(*t)[0], argnums=(0, 1))(x, w)
+        return (dx**2).sum() + (dw**2).sum()
+
+    for got, right in zip(mtf.simulate(program)(*given), jax.grad(slopes, argnums=(0, 1))(*given), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-3, atol=1e-4)
