@@ -111,7 +111,7 @@ def test_charts_are_json_and_wear_their_origin(make):
 
 def test_the_sentence_gives_layout_reason_and_memory():
     says = sentence(facts())
-    for part in ("Best of the five: batch:rows hidden:cols. A step takes 6.95 ms, 66 % of it computing [modelled]",
+    for part in ("Best of the five: batch:rows hidden:cols. A step takes 6.95 ms, 65.9 % of it computing [modelled]",
                  "Most of its ratio c/d_h + r/b is the 16/8,192 of batch: a larger batch, or fewer rows, would help",
                  "Memory runs out for none (16.1 GiB), batch (12 GiB) [modelled] on a device with 8 GiB [published]",
                  "memory ends at 1,024 devices"):  # fmt: skip

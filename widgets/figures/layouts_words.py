@@ -29,7 +29,8 @@ def _best(facts: Facts) -> str:
     if facts["best"] is None:
         return "No layout of the five fits."
     row = facts["rows"][facts["best"]]
-    takes = origin(f"{quantity(row['seconds'], 's')}, {100 * row['efficiency']:.0f} % of it computing", "modelled")
+    seconds, share = quantity(row["seconds"], "s"), quantity(100 * row["efficiency"])
+    takes = origin(f"{seconds}, {share} % of it computing", "modelled")
     return f"Best of the five: {row['layout'] or 'none'}. A step takes {takes}. {_why(facts, row)}"
 
 
@@ -108,7 +109,7 @@ def _curve_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
     names = {"mixed": "batch, hidden", "cubic": "batch, hidden, io", "data": "batch"}
     for key, points in facts["curves"].items():
         for point in points:
-            share = origin(f"{100 * point['efficiency']:.0f} % computing", "modelled")
+            share = origin(f"{quantity(100 * point['efficiency'])} % computing", "modelled")
             fits = "yes" if point["fits"] else "no"
             about = (f"growing: {names[key]}", f"{point['devices']:,} devices", point["sizes"], share)
             yield (*about, *[""] * 7, origin(quantity(point["held"], "iB"), "modelled"), fits)
