@@ -69,8 +69,12 @@ def _check(loss: Tensor, params: Mapping[Any, Tensor]) -> Graph:
 class Walk:
     """One walk over a graph from its results back to `wanted`, adding operations to the graph `into`."""
 
-    def __init__(self, graph: Graph, wanted: Sequence[int], into: Graph, primal: Callable[[int], Tensor]) -> None:
-        self.graph, self.wanted, self.into, self.primal = graph, set(wanted), into, primal
+    def __init__(
+        self, graph: Graph, wanted: Sequence[int], into: Graph, primal: Callable[[int], Tensor],
+        added: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self.graph, self.into, self.primal = graph, into, primal
+        self.added = added  # tensors whose cotangent is one addend of a sum elsewhere
         self.depends = depending(graph, wanted)
         self.received: dict[int, list[Tensor]] = {}
         self.loops: dict[int, dict[int, Tensor]] = {}  # loop → cotangents of its results, by place
@@ -90,7 +94,7 @@ class Walk:
 
     def _uses(self) -> dict[int, int]:
         """How many cotangents each tensor will receive."""
-        uses = {number: len(found) for number, found in self.received.items()}
+        uses = {number: len(found) for number, found in self.received.items()} | dict.fromkeys(self.added, 1)
         for number in range(len(self.graph.ops) - 1, -1, -1):
             if uses.get(number) and number in self.depends:
                 for i in self.graph.ops[number].inputs:
@@ -132,7 +136,7 @@ class Walk:
         first, *others = self.received[number]
         for count, d in enumerate(others, 1):
             first = add(first, d)
-            like = Like(self.graph, number, whole=count == len(others))
+            like = Like(self.graph, number, whole=count == len(others) and number not in self.added)
             self.into.ops[first.number] = dataclasses.replace(first.op, out=like)
         self.received[number] = [first]
         return first

@@ -57,15 +57,19 @@ def repeat(
 
 
 def close_loop(
-    body: Graph, carry: list[Tensor], tensors: list[Tensor], parts: list[Tensor], over: Dim, reverse: bool = False
-) -> Any:
-    """Append the loop of a body that has been recorded; `parts` are the body's inputs for the stacked tensors."""
+    body: Graph, carry: list[Tensor], tensors: list[Tensor], parts: list[Tensor], over: Dim, reverse: bool = False,
+    sums: Sequence[int] = (),
+) -> Any:  # fmt: skip
+    """Append the loop of a body that has been recorded; `parts` are the body's inputs for the stacked tensors.
+
+    `sums` are carries to which every turn only adds, so that they may wait as partial sums until the loop is done.
+    """
     tensors = _read_by(body, parts, tensors)
     captured = [Tensor(body.parent, number) for number in body.captured]
     first = carry[0]
     made = apply(
         "repeat", [*carry, *tensors, *captured], first.dims, first.dtype, None, body=body, n=over.size, over=over,
-        n_carry=len(carry), n_stacked=len(tensors), reverse=reverse,
+        n_carry=len(carry), n_stacked=len(tensors), reverse=reverse, sums=tuple(sums),
     )  # fmt: skip
     results = [made, *[loop_output(made, place) for place in range(1, len(body.outputs))]]
     return made if len(results) == 1 else tuple(results)

@@ -16,7 +16,7 @@ from mtfcore.dtypes import is_float
 from mtfcore.elementwise import add
 from mtfcore.loops import close_loop, loop_output
 from mtfcore.recomputing import ALWAYS_AGAIN, Primals
-from mtfcore.tensor import Graph, Like, Op, Tensor
+from mtfcore.tensor import Graph, Op, Tensor
 
 if TYPE_CHECKING:
     from mtfcore.backward import Walk
@@ -45,7 +45,8 @@ class _LoopBackward:
         from mtfcore.backward import Walk
 
         wanted = [self.inputs[place] for place in self.active]
-        inner = Walk(self.body, wanted, self.back, _Kept(self))
+        shared = [self.inputs[place] for place in self.active if place >= self.first_outside]
+        inner = Walk(self.body, wanted, self.back, _Kept(self), shared)
         for place in self.active:
             if place < self.n_carry:
                 inner.receive(self.results[place], self._carried(place))
@@ -126,7 +127,8 @@ class _LoopBackward:
         self.back.inputs = {name: self.back.inputs[name] for name in [*first, *self._others(first)]}
         starts = [start for start, _ in self.carry.values()]
         over = Dim(self.over.name, self.op.params["n"])
-        made = close_loop(self.back, starts, list(outside), list(inside), over, not self.op.params["reverse"])
+        sums = [k for k, place in enumerate(carried) if place >= self.first_outside]
+        made = close_loop(self.back, starts, [*outside], [*inside], over, not self.op.params["reverse"], sums)
         results = dict(zip([*carried, *parts], made if isinstance(made, tuple) else (made,), strict=False))
         for place, d in results.items():
             if self.op.inputs[place] in self.walk.depends:
@@ -151,12 +153,7 @@ class _LoopBackward:
             return inner.result(number)
         if not self._received(inner, place):
             return inside
-        total = add(inside, laid_out(inner.total(number), start.dims))
-        return self.back.add(_wanted_like(total, self.body, number))
-
-
-def _wanted_like(t: Tensor, graph: Graph, number: int) -> Op:
-    return Op("reshard", (t.number,), t.dims, t.dtype, {}, Like(graph, number))
+        return add(inside, laid_out(inner.total(number), start.dims))
 
 
 class _Kept(Primals):

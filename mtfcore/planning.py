@@ -20,7 +20,8 @@ from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.moves import State
-from mtfcore.rules.operations import PLANNERS, made_at, reshard_steps
+from mtfcore.rules.moving import reshard_steps
+from mtfcore.rules.operations import PLANNERS, made_at
 from mtfcore.rules.pruning import needed
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
@@ -83,7 +84,8 @@ class Planner:
         self.exchanged: dict[tuple, int] = {}  # what neighbours have sent each other already: step → its value
         self.loops: dict[int, dict[int, list[tuple[Sharding, int]]]] = {}  # loop → what it makes, place by place
         self.by_place: list[tuple[int, Port]] = []  # of a loop's body: outputs, each in every form
-        self.everywhere = {id(graph): self.placed}  # graph → `placed`, those around and inside loops included
+        self.homes: dict[int, Sharding] = {}  # tensor → where its cotangent belongs, if not where it is placed
+        self.everywhere = {id(graph): self}  # graph → its planner, those around and inside loops included
 
     # ---- the walk
 
@@ -132,7 +134,7 @@ class Planner:
     def inner(self, body: Graph) -> Planner:
         """A planner for the body of a loop."""
         sub = Planner(body, self.mesh, self.layout, self.search)
-        self.everywhere[id(body)] = sub.placed
+        self.everywhere[id(body)] = sub
         sub.everywhere = self.everywhere
         return sub
 
@@ -166,7 +168,8 @@ class Planner:
 
     def like(self, op: Op, like: Like) -> Sharding | None:
         """Where a cotangent is wanted; a primal that still is a sum says nothing about it."""
-        s = self.everywhere[id(like.graph)][like.number]
+        planner = self.everywhere[id(like.graph)]
+        s = planner.homes.get(like.number, planner.placed[like.number])
         return None if s.partial else Sharding.of(op.dims, tuple(s.on.get(name, ()) for name in op.names))
 
     def other_forms(self, number: int) -> tuple[Sharding, ...]:
@@ -200,7 +203,13 @@ class Planner:
         if want is not None and want != made:
             value = self.need(number, want, "the result is wanted as")
             self.placed[number] = want
+            self.keep_home(number, made)
         return value
+
+    def keep_home(self, number: int, before: Sharding) -> None:
+        """A tensor that was gathered: its cotangent is scattered to where it was gathered from."""
+        if not before.partial and before.used_size(self.mesh) > self.placed[number].used_size(self.mesh):
+            self.homes[number] = before
 
     def settled(self, number: int) -> Sharding:
         """Where a tensor lies once its partial sums are reduced in the cheapest way."""

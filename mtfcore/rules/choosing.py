@@ -48,14 +48,12 @@ class Question:
     free: bool = False  # search every axis, not only conflicts
     halo: tuple[tuple[str, int], ...] = ()  # rows of the first operand that neighbours send along a dimension
     forms: tuple[tuple[Sharding, ...], ...] = ()  # where else each operand lies already
-    owes: bool = False  # the result may stay a partial sum: whoever adds it up with others reduces it
+    owes: bool = False  # the result stays where it is made: whoever adds it up with others brings it there
 
-    def goal(self, result: Sharding) -> Sharding | None:
-        """Where the result has to go from where the operation leaves it."""
-        if self.want is None or not self.owes:
-            return self.want
-        used = self.want.used()
-        return Sharding.of(self.want.dims, self.want.axes, tuple(a for a in result.partial if a not in used))
+    @property
+    def goal(self) -> Sharding | None:
+        """Where the result goes now."""
+        return None if self.owes else self.want
 
     def sources(self, operand: int) -> tuple[Sharding, ...]:
         """Every form of an operand, the usual one first."""
@@ -187,9 +185,8 @@ class _Search:
             sources = self.q.sources(number)
             if need not in sources:
                 pairs.append((sources, need, size))
-        goal = self.q.goal(result)
-        if goal is not None and result != goal:
-            pairs.append(((result,), goal, self.bytes[-1]))
+        if self.q.want is not None and result != self.q.want:
+            pairs.append(((result,), self.q.want, self.bytes[-1]))
         return pairs
 
     def extra(self, on: dict[str, Axes], result: Sharding) -> float:
@@ -198,8 +195,6 @@ class _Search:
         owed = 0.0
         if self.q.want is None and result.partial:
             owed += held * (1 - 1 / self.parts(result.partial))
-        if self.q.owes and self.q.want is not None and (left := self.q.goal(result).partial):
-            owed += 2 * math.prod(_local(self.q.want, self.mesh)) * self.bytes[-1] * (1 - 1 / self.parts(left))
         if self.q.combines:
             combined = [axis for dim, axes in on.items() if dim not in self.kept for axis in axes]
             owed += 2 * held * (1 - 1 / self.parts(combined))

@@ -24,17 +24,17 @@ def plan_repeat(planner: Planner, number: int, op: Op) -> int:
     """Plan the body once; returns the value of the first carry after the last turn."""
     n_carry, n_stacked = op.params["n_carry"], op.params["n_stacked"]
     carries = [planner.settled(i) for i in op.inputs[:n_carry]]
-    values = [
-        planner.need(i, s, "the loop carries its value as") for i, s in zip(op.inputs[:n_carry], carries, strict=True)
-    ]
-    places = [[s] for s in carries]
     stacks = [_stack_forms(planner, i) for i in op.inputs[n_carry : n_carry + n_stacked]]
     outside = [_forms(planner, i) for i in op.inputs[n_carry + n_stacked :]]
-    places += [[Sharding.of(s.dims[1:], s.axes[1:], s.partial) for s, _ in forms] for forms in stacks]
-    places += [[s for s, _ in forms] for forms in outside]
+    inside = [[Sharding.of(s.dims[1:], s.axes[1:], s.partial) for s, _ in forms] for forms in stacks]
+    inside += [[s for s, _ in forms] for forms in outside]
+    if op.params["sums"]:
+        carries = _with_sums(planner, op, carries, inside)
+    starts = zip(op.inputs[:n_carry], carries, strict=True)
+    values = [planner.need(i, s, "the loop carries its value as") for i, s in starts]
     values += [value for forms in (*stacks, *outside) for _, value in forms]
     sub = planner.inner(op.params["body"])
-    program = sub.program(places, carries)
+    program = sub.program([*[[s] for s in carries], *inside], carries)
     made = [_stacked(port.sharding, op.params["over"], place < n_carry) for place, port in sub.by_place]
     outputs = [planner.new_value(s, port.dtype) for s, (_, port) in zip(made, sub.by_place, strict=True)]
     params = {"n_carry": n_carry, "n_stacked": sum(map(len, stacks)), "reverse": op.params["reverse"]}
@@ -44,6 +44,19 @@ def plan_repeat(planner: Planner, number: int, op: Op) -> int:
         found.setdefault(place, []).append((s, value))
     planner.loops[number] = found
     return _lies(planner, number, found[0])
+
+
+def _with_sums(planner: Planner, op: Op, carries: list[Sharding], inside: list[list[Sharding]]) -> list[Sharding]:
+    """Where a turn only adds to a carry, it may wait as the partial sum that the turn makes: reduced once, at the end.
+
+    Planned once to see what that is.
+    """
+    body = op.params["body"]
+    trial = planner.inner(body)
+    trial.program([*[[s] for s in carries], *inside], carries)
+    made = [trial.placed[number] for number in body.outputs.values()]
+    waits = {k for k in op.params["sums"] if made[k].axes == carries[k].axes and made[k].partial}
+    return [made[k] if k in waits else s for k, s in enumerate(carries)]
 
 
 def plan_repeated(planner: Planner, number: int, op: Op) -> int:

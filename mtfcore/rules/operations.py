@@ -16,10 +16,9 @@ from mtfcore.errors import LayoutError, refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.looping import plan_repeat, plan_repeated
-from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
-from mtfcore.rules.resharding import shortest
 from mtfcore.rules.spatial import plan_overlap, plan_shift, plan_spatial
+from mtfcore.rules.two_stages import TWO_STAGES, owes
 from mtfcore.sharding import Sharding
 from mtfcore.tensor import Like, Op
 
@@ -59,7 +58,7 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
             operands, op.dims, linear(op), want, whole, op.kind == "reduce", free, forms=forms, owes=owes
         )
         needs, result, _ = choose(question, planner.items, planner.item_bytes(op))
-        want = question.goal(result)
+        want = question.goal
     values = [planner.need(i, s, _reason(planner, op, i)) for i, s in zip(op.inputs, needs, strict=True)]
     value = planner.emit(
         op.kind, values, result, op.dtype, params=dict(op.params), flops=_flops(planner, op, needs), tensor=number,
@@ -133,6 +132,15 @@ def _why(planner: Planner, op: Op, needs: tuple[Sharding, ...], result: Sharding
     return "; ".join(said)
 
 
+def plan_along(planner: Planner, number: int, op: Op) -> int:
+    """cumsum and top_k: in two stages where that sends less than making the dimension whole."""
+    want = planner.resolve(op)
+    value = TWO_STAGES[op.kind](planner, number, op, want)
+    if value is None:
+        return plan_mapped(planner, number, op)
+    return planner.finish(number, value, None if owes(op) else want)
+
+
 def plan_reshape(planner: Planner, number: int, op: Op) -> int:
     """Carry the axes through; move first where an axis would straddle a boundary."""
     (operand,) = op.inputs
@@ -148,7 +156,9 @@ def plan_reshard(planner: Planner, number: int, op: Op) -> int:
     """Only a move."""
     (operand,) = op.inputs
     value = planner.need(operand, planner.resolve(op) or planner.placed[operand], "reshard asks for")
-    return planner.finish(number, value, None)
+    value = planner.finish(number, value, None)
+    planner.keep_home(number, planner.homes.get(operand, planner.placed[operand]))
+    return value
 
 
 def plan_settle(planner: Planner, number: int, op: Op) -> int:
@@ -193,25 +203,9 @@ def made_at(planner: Planner, number: int, s: Sharding) -> int:
     return planner.emit("random", [seed], s, op.dtype, params=dict(op.params), tensor=number, why=why)
 
 
-def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding, why: str, tensor: int) -> int:
-    """Emit the moves of a shortest path; returns the value that lies at `goal`."""
-    size = planner.bytes_of(planner.dtype_of(value))
-    path = shortest(State(start.axes, start.partial), State(goal.axes, goal.partial), start.shape, planner.items, size)
-    here = start
-    for move in path.moves:
-        there = Sharding.of(start.dims, *move.state)
-        params = {"dims": tuple(start.names[d] for d in move.dims), "places": move.dims}
-        said = f"{why} {goal.text() or '()'}"
-        if move.kind == "slice" and not set(move.axes) & set(goal.used()):
-            said += f": the copies along {format_axes(move.axes)} share the work, so that fewer bytes travel in all"
-        value = planner.collective(move.kind, value, there, move.axes, params, said, tensor)
-        here = there
-    assert here == goal, f"the path from {start!r} ends at {here!r}, not {goal!r}"
-    return value
-
-
 PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
     **dict.fromkeys(("einsum", "pointwise", "gather", "scatter", "reduce", *LOCAL_ALONG), plan_mapped),
+    **dict.fromkeys(TWO_STAGES, plan_along),
     "reshape": plan_reshape,
     "reshard": plan_reshard,
     "settle": plan_settle,

@@ -143,7 +143,7 @@ def test_every_rule_is_tried():
             graph = pending.pop()
             tried |= {op.params.get("fn", op.kind) for op in graph.ops} | {op.kind for op in graph.ops}
             pending += [op.params["body"] for op in graph.ops if op.kind == "repeat"]
-    elsewhere = {"shift", "windows", "overlap", "conv", "conv_kernel", "dropout", "random"}  # in tests of their own
+    elsewhere = {"shift", "windows", "overlap", "conv", "conv_kernel", "dropout", "random", "fold_in"}  # in tests of their own
     assert set(RULES) | set(POINTWISE) <= tried | elsewhere
 
 
