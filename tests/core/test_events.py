@@ -151,8 +151,8 @@ def test_events_need_no_schedules(monkeypatch):
 
 def test_bf16_bool_and_whole_numbers_are_watched_too():
     @mtf.function(dtypes={"n": "i32"})
-    def several(x: "a b", n: "a"):
-        return mtf.max(x, "a"), mtf.reshard(n, "a"), mtf.reshard(mtf.less(n, n), "a")
+    def several(x: "a b", n: "a b"):
+        return mtf.max(x, "a"), mtf.reshard(n, "a b"), mtf.reshard(mtf.less(n, n), "a b")
 
     program = mtf.plan(several, "x:4", "a:x", sizes="a:8 b:2", dtype="bf16")
     watch, _ = seen(program)

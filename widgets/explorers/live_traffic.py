@@ -46,9 +46,7 @@ class LiveTraffic(Frame):
     call = "traffic"
     start = START
 
-    def __init__(
-        self, what: Function | mtf.Program, inputs: Mapping[str, Any] | None = None, **settings: Any
-    ) -> None:
+    def __init__(self, what: Function | mtf.Program, inputs: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self._what, self._inputs = what, inputs
         self._live: tuple[mtf.Program, Facts, str] | None = None  # of the last run, as far as it has come
         super().__init__(**settings)

@@ -113,8 +113,7 @@ def grouped(facts: Facts) -> dict[tuple[str, int], list[tuple[int, int]]]:
 def _path(facts: Facts, pitch: float, axis: str, strength: int, pairs: list[tuple[int, int]]) -> str:
     gap = 1.0 if pitch > 6 else 0.0
     boxes = (
-        (EDGE + other * pitch + gap / 2, EDGE + one * pitch + gap / 2, pitch - gap, pitch - gap)
-        for one, other in pairs
+        (EDGE + other * pitch + gap / 2, EDGE + one * pitch + gap / 2, pitch - gap, pitch - gap) for one, other in pairs
     )
     colour = axis_colours(name for name, _ in facts["mesh"]).get(axis, MIXED)
     return tag("path", d=rectangles(boxes), fill=colour, opacity=LEVELS[strength], data_axis=axis or "several")

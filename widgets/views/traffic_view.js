@@ -42,7 +42,7 @@ function render({ model, el }) {
   bar.append(back, play, forward, slider, where);
   root.append(bar, stage, legend);
   el.append(root);
-  let drawing, svg, links, labels, devices, layer, sums = [], playing = false, share = null, last = 0, seen = true, frame = 0, most = 1;
+  let drawing, svg, links, labels, devices, layer, sums = [], playing = false, share = null, last = 0, seen = true, frame = 0, most = 1, mine = -1;
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
   // ---- what stands in the picture
@@ -140,6 +140,7 @@ function render({ model, el }) {
 
   // ---- playing
   function choose(hop) {
+    mine = hop;
     if (hop !== model.get("hop")) { model.set("hop", hop); model.save_changes(); }
   }
   function go(hop) {
@@ -196,7 +197,7 @@ function render({ model, el }) {
   root.addEventListener("keydown", event => event.stopPropagation());
   const watch = new IntersectionObserver(entries => { seen = entries[entries.length - 1].isIntersecting; });
   watch.observe(stage);
-  const moved = () => { if (!playing) { share = null; draw(); } };
+  const moved = () => { if (model.get("hop") !== mine) { pause(); share = null; draw(); } };  // the kernel chose it
   model.on("change:drawing", () => { pause(); build(); });
   model.on("change:scale", () => { if (svg) draw(); });
   model.on("change:hop", moved);
