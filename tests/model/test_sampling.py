@@ -72,6 +72,21 @@ def test_every_mesh_picks_what_the_reference_picks(picked, options):
         np.testing.assert_array_equal(found[str(options)], expected, mesh)
 
 
+@pytest.mark.parametrize("options", [{"temperature": 0}, {}, {"top_p": 0.9}], ids=str)
+def test_what_is_sent_does_not_grow_with_the_vocabulary(options):
+    sent = {
+        size: mtf.plan(sampler(**options), "cols:8", "V:cols", sizes=f"B:4 V:{size}", strict=True).link_bytes().total
+        for size in (64, 4096)
+    }
+    assert 0 < sent[64] == sent[4096]
+
+
+def test_top_k_sends_only_candidates():
+    sizes = "B:4 V:4096"
+    sent = mtf.plan(sampler(top_k=8), "cols:8", "V:cols", sizes=sizes, strict=True).link_bytes().total
+    assert 0 < sent < 4 * 4096  # a gather of the logits alone would send 4 · 4 · 4096 · 7 / 8 bytes
+
+
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 5}, {"top_p": 0.7}], ids=str)
 def test_tokens_come_as_often_as_they_should(options):
     """Pearson's chi-square with fixed chances: at 7 degrees of freedom 99.9 % of samples lie below 24.3."""
