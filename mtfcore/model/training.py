@@ -50,7 +50,9 @@ class Trainer:
     """A model, its optimizer's state and the batches, on a mesh.
 
     `options` are those of `mtf.model.loss`: `recompute=True` keeps no intermediates of a block for the backward pass,
-    `dropout=0.1` drops the same elements on every mesh. `attached` runs on the TPU or GPU that is there.
+    `dropout=0.1` drops the same elements on every mesh. `attached` runs on the TPU or GPU that is there. `donate` lets
+    the new state take over the memory of the old, so that it is held once and not twice during a step; stopping within
+    a step then ends the run, and only its last checkpoint is left.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Trainer:
         seed: int = 0,
         dtype: str = "f32",
         attached: bool = False,
+        donate: bool = False,
         strict: bool = True,
         **options: Any,
     ) -> None:
@@ -82,7 +85,7 @@ class Trainer:
             self.function, mesh, read_layout(layout), sizes=sizes, dtype=dtype, strict=strict
         )
         self.runner = (mtf.attach if attached else mtf.simulate)(self.program)
-        self.step = 0
+        self.step, self.donate = 0, donate
         self.state = self.runner.put(self._beginning())  # parameters and optimizer state by name, on the devices
 
     def _beginning(self) -> dict[str, np.ndarray]:
@@ -93,7 +96,8 @@ class Trainer:
     def run(self, steps: int) -> Iterator[Event]:
         """Train so many steps further. Whatever ends it, the trainer stands at the last step that was finished."""
         for _ in range(steps):
-            made = self.runner.resident(**self.state, **self.data(self.step), **{STEP: np.int32(self.step)})
+            given = {**self.state, **self.data(self.step), STEP: np.int32(self.step)}
+            made = self.runner.resident(donate=tuple(self.state) if self.donate else (), **given)
             loss = float(self.runner.fetch(made.pop(LOSS)))
             self.state, self.step = made, self.step + 1  # at once, after all that can be interrupted
             yield self.event(loss)

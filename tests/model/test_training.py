@@ -154,6 +154,14 @@ def test_a_length_beyond_the_positions_is_refused():
 
 
 @pytest.mark.long
+def test_donated_state_changes_nothing_but_memory(single):
+    giver = trainer(donate=True)
+    old = dict(giver.state)
+    assert losses(giver.run(STEPS)) == single.losses
+    assert all(array.is_deleted() for array in old.values())
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "more"),
     [
