@@ -21,7 +21,7 @@ from mtfcore.model.configs import Config
 from mtfcore.model.params import layer_names
 from mtfcore.tensor import Tensor
 
-SITES = 4  # random draws of one layer: its sublayers and, before the first layer, the embedding
+SITES = 4  # random draws of one layer: at most three sublayers; the embedding counts as a layer of its own
 
 
 # ---- from tokens to logits --------------------------------------------------------------------------------------
@@ -70,9 +70,9 @@ def _stack(
     n = cfg.encoder_layers if prefix else cfg.layers
     stacked = {inner: params[name] for inner, name in layer_names(cfg, prefix).items()}
     turns = rotary(cfg, mtf.index("L", x), x.dtype) if cfg.positions == "rotary" else None
-    draw = _drawing(cfg, *dropout, first=cfg.layers if prefix else 0)
+    draw = drawing(cfg, *dropout, prefix) if dropout[0] else None
     if draw:
-        x = draw(n)(x, SITES - 1)
+        x = draw(n)(x, 0)
         stacked["turn"] = mtf.index(f"layers:{n}", x)
 
     def layer(x: Tensor, turn: Tensor | None = None, **w: Tensor) -> Tensor:
@@ -82,10 +82,9 @@ def _stack(
     return mtf.repeat(mtf.recompute(layer) if recompute else layer, n, stacked, x)
 
 
-def _drawing(cfg: Config, rate: float, seed: Tensor | None, first: int) -> Callable[[Any], Drop] | None:
-    """For each layer, what drops elements of its sublayers' results: every place in the model has its own seed."""
-    if not rate:
-        return None
+def drawing(cfg: Config, rate: float, seed: Tensor, prefix: str) -> Callable[[Any], Drop]:
+    """For a layer's number, what drops elements of its sublayers' results: each place and seed draws by itself."""
+    first = cfg.layers + 1 if prefix else 0  # the decoder's layers and its embedding
     places = (cfg.layers + cfg.encoder_layers + 2) * SITES
 
     def of_layer(number: Any) -> Drop:
