@@ -22,6 +22,11 @@ def _rows(n_rows, sizes, position):
     return block * rows, (block + 1) * rows
 
 
+def _sent(kind, n_bytes, parts, group):
+    walks = {"all_gather": group, "all_reduce": 2}.get(kind, 1)
+    return walks * n_bytes // parts * (group - 1) // group
+
+
 def _doubled(work, budget):
     devices = 1
     while work / devices > budget:
@@ -37,6 +42,24 @@ def product(x: "batch io", w: "io hidden", b: "hidden"):
 @mtf.function
 def turned(x: "batch io", w: "io hidden", b: "hidden"):
     return mtf.einsum(x, w, out="hidden batch") + b
+
+
+def _update(gradient_at, cast_first=False, gathered=True):
+    """Exercise 03 update with its parts done wrongly."""
+
+    @mtf.function
+    def update(x: "batch io", d: "batch hidden", w: "io hidden"):
+        x, d = (mtf.cast(x, "bf16"), mtf.cast(d, "bf16")) if cast_first else (x, d)
+        gradient = mtf.cast(mtf.einsum(x, d, out=gradient_at), "f32")
+        new = mtf.cast(w - 0.1 * gradient, "bf16")
+        return mtf.reshard(new, "io hidden") if gathered else new
+
+    return update
+
+
+def _seconds(blocks, floor=True):
+    """Exercise 03 seconds with a number of blocks in all, one after another."""
+    return lambda n, g, way, rate, hop: blocks(g, way) * max(n / rate, hop * floor)
 
 
 # Typical wrong answers, each with words that the message must say.
@@ -75,6 +98,34 @@ WRONG = {
         (lambda mesh, sizes, budget: "rows:batch", "expected one of LAYOUTS"),
         (lambda mesh, sizes, budget: "batch:(rows cols)", "expected at most"),  # always data-parallel
         (lambda mesh, sizes, budget: "hidden:(rows cols)", "expected at most"),
+    ],
+    "03 mistakes": [
+        ({1, 3, 4, 5, 6}, "claim 5"),  # lines taken for rings
+        ({3, 4, 6}, "claim 1"),
+        ({1, 2, 3, 4, 6}, "claim 2"),
+        ({7}, "a set of numbers from 1 to 6"),
+    ],
+    "03 hops": [
+        (lambda g: [(t, d, (d + 1) % g, (d - t + 1) % g) for t in range(1, g) for d in range(g)], "replay"),  # gathers
+        (lambda g: [(1, d, e, e) for d in range(g) for e in range(g) if d != e], "each device sends to the next"),
+        (lambda g: [(t, d, (d + 1) % g, b) for t in range(1, g) for d in range(g) for b in range(g)], "at most"),
+        (lambda g: [(2 * t, d, (d + 1) % g, (d - t) % g) for t in range(1, g) for d in range(g)], "steps: expected"),
+    ],
+    "03 sent": [
+        (lambda kind, n, size, parts, g: _sent(kind, n, parts, g), "bytes"),  # elements taken for bytes
+        (lambda kind, n, size, parts, g: _sent(kind, n * size, 1, g), "bytes"),  # the whole array
+        (lambda kind, n, size, parts, g: n * size // parts * (g - 1) // g, "bytes"),  # one formula for all
+    ],
+    "03 seconds": [
+        (_seconds(lambda g, way: (g - 1) / 2), "seconds: expected"),  # the ring's bytes on a line too
+        (_seconds(lambda g, way: g - 1 if way == "line" else g // 2), "seconds: expected"),  # a whole block at the end
+        (_seconds(lambda g, way: g - 1 if way == "line" else (g - 1) / 2, floor=False), "seconds: expected"),
+    ],
+    "03 update": [
+        (_update("io hidden"), "sent by a device: expected at most"),  # as it stands
+        (_update("io hidden:data", cast_first=True), "of the new w: expected"),  # sums in bf16
+        (_update("io hidden:data", gathered=False), "where it lies: expected 'io hidden'"),
+        (_update("io hidden").call, "made with @mtf.function"),
     ],
     "01 place": [
         ("batch:cols hidden:rows", "elements"),  # the axes swapped
