@@ -159,6 +159,30 @@ def test_bf16_bool_and_whole_numbers_are_watched_too():
     assert events.tallies(watch.events, program).by_axis == program.link_bytes().by_axis
 
 
+def test_a_backward_and_its_loop_are_watched_too():
+    @mtf.function
+    def trained(x: "batch io", ws: "layers io hidden", vs: "layers hidden io"):
+        return mtf.gradients(mtf.sum(mtf.square(net.call(x, ws, vs))), {"ws": ws, "vs": vs})
+
+    program = mtf.plan(trained, "rows:2 cols:2", "batch:rows hidden:cols", sizes="batch:8 io:8 hidden:8 layers:5")
+    watch, _ = seen(program)
+    tally = events.tallies(watch.events, program)
+    assert tally.by_axis == program.link_bytes().by_axis
+    assert tally.n_events == events.expected_events(program) >= 4 * 2 * 5
+
+
+def test_halo_rows_go_to_one_neighbour():
+    @mtf.function
+    def shifted(x: "height width"):
+        return mtf.shift(x, "height", 1)
+
+    program = mtf.plan(shifted, "rows:4", "height:rows", sizes="height:8 width:4")
+    watch, _ = seen(program)
+    tally = events.tallies(watch.events, program)
+    assert tally.by_pair == {(0, 1): 16, (1, 2): 16, (2, 3): 16}
+    assert tally.by_axis == program.link_bytes().by_axis == {"rows": 16}
+
+
 # ---- pure parts
 
 

@@ -115,6 +115,14 @@ def test_64_devices_are_drawn_as_gauges():
     assert len(json.dumps(facts)) < 400_000
 
 
+def test_the_still_picture_of_many_devices_has_few_elements():
+    explorer = traffic("all_gather", mesh="x:4 y:4 z:4", way="two_way", hop=2)
+    still = explorer.still(explorer._shown)
+    assert still.count("<path") < 40
+    assert still.count("h0") == 2 * len(explorer.value["moves"][1])  # each message, edged
+    assert len(still) < len(explorer.svg()) / 2
+
+
 # ---- words
 
 

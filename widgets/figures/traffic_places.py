@@ -2,7 +2,7 @@
 
     >>> picture = places(traffic_facts("all_gather", (("x", 8),), "ring", 1 << 20))
     >>> picture["nodes"][0], picture["links"][0]
-    ([340.0, 60.0], [...])
+    ([256.3, 31.0], [[292.6, 33.0], [330.5, 41.6], [368.4, 50.1]])
 
 One axis that closes is a circle, one that does not is a row (folded when long); two axes are a grid, a third goes
 into depth. A link is a quadratic curve from device to device, given by three points; both directions of a wire lie
@@ -129,5 +129,5 @@ def _bend(sizes: list[int], box: Point) -> float:
 def _edge(point: Point, towards: Point, box: Point) -> Point:
     """Where the way from a device's middle leaves its box."""
     dx, dy = towards[0] - point[0], towards[1] - point[1]
-    share = min((box[0] / 2 + 2) / abs(dx) if dx else math.inf, (box[1] / 2 + 2) / abs(dy) if dy else math.inf, 0.9)
+    share = min((box[0] / 2 - 1) / abs(dx) if dx else math.inf, (box[1] / 2 - 1) / abs(dy) if dy else math.inf, 0.9)
     return point[0] + dx * share, point[1] + dy * share

@@ -27,12 +27,13 @@ REST = 0.68  # where on its link a message stands still
 MOST_LABELS = 24  # links up to which each says its bytes
 
 
-def traffic_svg(facts: Facts, picture: Picture, hop: int, scale: float = 1.0) -> str:
-    """Links, devices, then what moves."""
-    size = {"width": picture["width"] * scale, "height": picture["height"] * scale}
+def traffic_svg(facts: Facts, picture: Picture, hop: int, together: bool = False) -> str:
+    """Links, devices, then what moves; `together` makes one path of links that look alike, and one of messages."""
+    size = {"width": picture["width"], "height": picture["height"]}
     what = f"{facts['name']} on {facts['n_devices']} devices after step {hop} of {facts['steps']}"
+    links, tokens = (_alike, _dots) if together else (_links, _tokens)
     return tag(
-        "svg", *_links(facts, picture, hop), *_nodes(facts, picture, hop), *_tokens(facts, picture, hop),
+        "svg", *links(facts, picture, hop), *_nodes(facts, picture, hop), *tokens(facts, picture, hop),
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(picture['width'])} {number(picture['height'])}",
         cls="mw-hops", role="img", aria_label=what, data_hop=hop, font_family="system-ui, sans-serif", **size,
     )  # fmt: skip
@@ -54,6 +55,27 @@ def _links(facts: Facts, picture: Picture, hop: int) -> Iterator[str]:
             x, y = label_place(picture["links"][place])
             words = quantity(sent, "iB") if sent else ""
             yield text(words, x, y, size=9, text_anchor="middle", cls="mw-carried", data_carried=place)
+
+
+def _alike(facts: Facts, picture: Picture, hop: int) -> Iterator[str]:
+    """Links of one colour and width as one path."""
+    colours, most = axis_colours(axis for axis, _ in facts["mesh"]), facts["busiest"] or 1
+    found: dict[tuple[str, int], list[str]] = {}
+    for points, (_, _, axis, _), sent in zip(picture["links"], facts["links"], carried(facts, hop), strict=True):
+        found.setdefault((colours[facts["mesh"][axis][0]], round(8 * sent / most)), []).append(curve(points))
+    thick = THICK[picture["cells"]]
+    for (colour, level), ways in found.items():
+        look = {"fill": "none", "stroke": colour, "opacity": 1.0 if level else 0.4}
+        yield tag("path", d="".join(ways), stroke_width=THIN + (thick - THIN) * level / 8, **look)
+
+
+def _dots(facts: Facts, picture: Picture, hop: int) -> Iterator[str]:
+    """All messages of a step as one path of round ends, over a darker one that edges them."""
+    moves = facts["moves"][hop - 1] if hop else ()
+    spots = (along(picture["links"][link], REST) for link, *_ in moves)
+    drawn = "".join(f"M{number(x)} {number(y)}h0" for x, y in spots)
+    for colour, width in (("#333", 8), (LINKS, 6.6)):
+        yield tag("path", d=drawn, fill="none", stroke=colour, stroke_width=width, stroke_linecap="round")
 
 
 def curve(points: list[list[float]]) -> str:
