@@ -28,7 +28,7 @@
 #
 # **Needs** [lesson 02](02_layouts.ipynb) · **Minutes** 50–60 · **Hardware** any computer; 64 devices are simulated ·
 # **Papers** Efficiently Scaling Transformer Inference (arXiv 2211.05102), appendix A.1; Mesh-TensorFlow
-# (arXiv 1811.02084), sections 2 and 5
+# (arXiv 1811.02084), sections 2 and 6
 
 # %% tags=["setup"]
 
@@ -263,7 +263,7 @@ traffic("all_reduce", mesh="x:8", way="two_way", n_bytes=1 << 20)
 # 2. A reduce-scatter sends half the bytes of an all-reduce of the same array.
 # 3. An all-reduce over z sends the same bytes, whether or not the array is also cut over x and y.
 # 4. A bf16 array of 1024 × 4096 has 4 MiB.
-# 5. An all-gather takes twice as long on a line as on a two-way ring of as many devices.
+# 5. An all-gather of large blocks takes twice as long on a line as on a two-way ring of as many devices.
 # 6. With twice as many devices, an all-reduce makes each of them send about twice as many bytes.
 
 # %% tags=["stub"]
