@@ -141,11 +141,32 @@ def joined(site: Site, values: list[int], zeros: tuple[int, int]) -> int:
 
 def _trimmed(site: Site, value: int, rows: int, start: int, step: int) -> int:
     after = site.resized(site.planner.sharding_of(value), rows, site.on)
-    why = f"the {rows} of {site.dim} that this device's part of the result needs"
+    why = f"{rows} of {site.dim}, which begin elsewhere on each device, as operand and result differ in size"
     return site.emit("trim", [value], after, {"dim": site.dim, "start": start, "step": step}, why)
 
 
-def folded(site: Site, value: int, before: int, after: int) -> int:
+def handed_back(site: Site, value: int, reach: Reach, rows: int) -> int:
+    """What a device's own `rows` of the operand give, those around its result too: each to the device whose it is.
+
+    `value` has rows + size - 1 of them. The transpose of `extended`.
+    """
+    own = site.rows(value) - reach.size + 1
+    less, last = own - rows, site.parts - 1
+    before = [reach.size - 1 - reach.before - block * less for block in range(site.parts)]
+    after = [reach.before + (block + 1) * less for block in range(site.parts)]
+    sent = max(0, *(min(n, block * rows) for block, n in enumerate(before)))
+    back = max(0, *(min(n, (last - block) * rows) for block, n in enumerate(after)))
+    zeros = max(0, sent - min(before)), max(0, back - min(after))
+    value = joined(site, [value], zeros)
+    start, length = zeros[0] + before[0] - sent, sent + rows + back
+    if less:
+        value = _trimmed(site, value, length, start, -less)
+    else:
+        value = fetched(site, value, Piece(0, start, start + length))
+    return _folded(site, value, sent, back)
+
+
+def _folded(site: Site, value: int, before: int, after: int) -> int:
     """The first `before` and the last `after` rows go to the devices whose they are, which add them to their own."""
     rows, found, sides = site.rows(value) - before - after, [], []
     for k in range(1, min(site.parts - 1, math.ceil(before / rows)) + 1):

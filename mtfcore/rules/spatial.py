@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from mtfcore.errors import LayoutError
 from mtfcore.rules.choosing import Question, choose
-from mtfcore.rules.halo import Piece, Site, extended, folded, pieced
+from mtfcore.rules.halo import Piece, Site, extended, handed_back, pieced
 from mtfcore.sharding import Sharding
 from mtfcore.spatial import Reach
-from mtfcore.steps import held_bytes
-from mtfcore.tensor import Op
+from mtfcore.tensor import Like, Op
 
 if TYPE_CHECKING:
     from mtfcore.planning import Planner
@@ -28,32 +27,44 @@ def plan_spatial(planner: Planner, number: int, op: Op) -> int:
     """Windows and convolutions, and the gradients of both."""
     reaches = op.params["reaches"]
     want = _wanted(planner, op, reaches)
-    needs, result = _cut(planner, op, want, reaches)
+    needs, result, want = _cut(planner, op, want, reaches)
     values = [
         planner.need(i, s, f"{op.kind} takes {planner.graph.label(i)} as")
         for i, s in zip(op.inputs, (_whole_along(planner, op.inputs[0], needs[0], reaches), *needs[1:]), strict=True)
     ]
     sites = {r: Site(planner, number, r.dim, needs[0].on[r.dim]) for r in reaches if needs[0].on[r.dim]}
     sent = [planner.sharding_of(values[0]).on[site.dim] for site in sites.values()]
-    same = all(sent) and all(_keeps_size(r) for r in sites)
     second = needs[1] if op.kind == "conv_kernel" else result
-    thinner = held_bytes(second, planner.mesh, op.dtype) < held_bytes(needs[0], planner.mesh, op.dtype)
-    if op.kind == "conv" and same and thinner and sites:
-        value = _then_folded(planner, number, op, values, result, sites)
-    elif op.kind == "conv_kernel" and same and thinner and sites:
+    thinner = sites and all(sent) and _row(planner, second, reaches) < _row(planner, needs[0], reaches)
+    if op.kind == "conv" and thinner:
+        value = _then_handed_back(planner, number, op, values, result, sites)
+    elif op.kind == "conv_kernel" and thinner:
         value = _first_extended(planner, number, op, values[::-1], result, sites, turned=True)
     else:
         value = _first_extended(planner, number, op, values, result, sites)
     return planner.finish(number, value, want)
 
 
-def _cut(planner: Planner, op: Op, want: Sharding | None, reaches: Sequence[Reach], more: Sequence[str] = ()):
-    """(where each operand lies during the operation, where the result then lies)."""
-    operands = tuple(planner.placed[i] for i in op.inputs)
-    halo = tuple((reach.dim, reach.before + reach.after) for reach in reaches)
-    whole = frozenset([*(reach.by for reach in reaches), *more])
-    question = Question(operands, op.dims, "product", want, whole, free=planner.search, halo=halo)
-    return choose(question, planner.items, planner.item_bytes(op))[:2]
+def _row(planner: Planner, s: Sharding, reaches: Sequence[Reach]) -> int:
+    """How many elements stand at one place in space."""
+    along = {reach.dim for reach in reaches}
+    local = zip(s.names, planner.local_shape(s), strict=True)
+    return math.prod(size for name, size in local if name not in along)
+
+
+def _cut(
+    planner: Planner, op: Op, want: Sharding | None, reaches: Sequence[Reach]
+) -> tuple[tuple[Sharding, ...], Sharding, Sharding | None]:
+    """Where each operand lies during the operation, where the result then lies, and where it goes."""
+    question = Question(
+        tuple(planner.placed[i] for i in op.inputs), op.dims, "product", want,
+        frozenset(reach.by for reach in reaches), free=planner.search,
+        halo=tuple((reach.dim, reach.before + reach.after) for reach in reaches),
+        forms=tuple(planner.other_forms(i) for i in op.inputs),
+        owes=isinstance(op.out, Like) and not op.out.whole,
+    )  # fmt: skip
+    needs, result, _ = choose(question, planner.items, planner.item_bytes(op))
+    return needs, result, question.goal
 
 
 def _wanted(planner: Planner, op: Op, reaches: Sequence[Reach]) -> Sharding | None:
@@ -104,22 +115,20 @@ def _backwards(reach: Reach) -> Reach:
     return reach._replace(before=reach.size - 1 - reach.before, after=reach.size - 1 - reach.after)
 
 
-def _then_folded(
+def _then_handed_back(
     planner: Planner, number: int, op: Op, values: list[int], result: Sharding, sites: dict[Reach, Site]
 ) -> int:
     """Each device computes all that its own rows give, then hands the neighbours their share."""
     local = [r._replace(before=r.size - 1, after=r.size - 1) if r in sites else r for r in op.params["reaches"]]
     longer = result
     for reach, site in sites.items():
-        rows = planner.local_shape(result)[result.names.index(site.dim)]
-        longer = site.resized(longer, rows + reach.size - 1)
+        longer = site.resized(longer, site.rows(values[0]) + reach.size - 1)
     value = planner.emit(
         op.kind, values, longer, op.dtype, params={**op.params, "reaches": tuple(local)}, tensor=number,
         flops=_flops(planner, op, values, longer, local), why="all that a device's own rows give, those around it too",
     )  # fmt: skip
     for reach, site in sites.items():
-        back = _backwards(reach)
-        value = folded(site, value, back.before, back.after)
+        value = handed_back(site, value, reach, planner.local_shape(result)[result.names.index(site.dim)])
     return value
 
 
@@ -138,22 +147,19 @@ def _flops(planner: Planner, op: Op, values: Sequence[int], result: Sharding, lo
 
 
 def plan_overlap(planner: Planner, number: int, op: Op) -> int:
-    """Add the windows up locally, then hand what belongs to the neighbours back to them.
-
-    Where the sizes differ the dimension is made whole, since the parts of operand and result would not lie together.
-    """
+    """Add the windows up locally, then hand what belongs to the neighbours back to them."""
     (reach,), (operand,) = op.params["reaches"], op.inputs
-    want = _wanted(planner, op, (reach,))
-    needs, result = _cut(planner, op, want, (reach,), () if _keeps_size(reach) else (reach.dim,))
-    value = planner.need(operand, needs[0], f"overlap takes {planner.graph.label(operand)} as")
-    site = Site(planner, number, reach.dim, needs[0].on[reach.dim])
+    (need,), result, want = _cut(planner, op, _wanted(planner, op, (reach,)), (reach,))
+    value = planner.need(operand, need, f"overlap takes {planner.graph.label(operand)} as")
+    site = Site(planner, number, reach.dim, need.on[reach.dim])
     split = bool(site.on)
     made = site.resized(result, site.rows(value) + reach.size - 1) if split else result
     local = reach._replace(before=0, after=0) if split else reach
     value = planner.emit(op.kind, [value], made, op.dtype, params={**op.params, "reaches": (local,)}, tensor=number,
                          why="each device adds up its own windows")  # fmt: skip
     if split:
-        value = folded(site, value, reach.before, reach.after)
+        rows = planner.local_shape(result)[result.names.index(reach.dim)]
+        value = handed_back(site, value, _backwards(reach), rows)
     return planner.finish(number, value, want)
 
 
@@ -161,10 +167,7 @@ def plan_shift(planner: Planner, number: int, op: Op) -> int:
     """On a split dimension a device's new rows lie with one or two others; its own fill the rest."""
     dim, by, wrap = op.params["dim"], op.params["by"], op.params["wrap"]
     (operand,) = op.inputs
-    want = planner.resolve(op)
-    question = Question((planner.placed[operand],), op.dims, "product", want, free=planner.search,
-                        halo=((dim, abs(by)),))  # fmt: skip
-    (need,), result, _ = choose(question, planner.items, planner.item_bytes(op))
+    (need,), result, want = _cut(planner, op, planner.resolve(op), (Reach(dim, "", abs(by) + 1, abs(by), 0),))
     value = planner.need(operand, need, f"shift takes {planner.graph.label(operand)} as")
     site = Site(planner, number, dim, need.on[dim])
     rows, size = site.rows(value), op.dims[op.names.index(dim)].size

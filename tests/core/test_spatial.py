@@ -51,7 +51,7 @@ def test_a_halo_is_the_kernels_size_less_one_in_rows(size, parts):
     """16 rows: with 8 parts of 2 a kernel of 7 or 9 reaches past the neighbour, and sends no row twice."""
 
     @mtf.function
-    def smooth(t: "length:16 width:6", w: "tap"):
+    def smooth(t: "length:16 width:6", w: tap):
         return mtf.conv(t, w, {"length": "tap"}, out="length:x width")
 
     program = mtf.plan(smooth, f"x:{parts}", sizes=f"tap:{size}", place={"t": "length:x width"})

@@ -40,7 +40,8 @@ BITS = {"bits": ROWS, "bits2": {"B": 8, "A": 24}}
 CHOICE = {"bits": {"A": 24}, "t": ROWS, "u": {"B": 8}}
 LOOKUP = {"t": {"V": 24, "D": 8}, "ids": {"B": 24}}
 SHARED = {"t": {"B": 4, "V": 24, "D": 4}, "ids": {"B": 4, "L": 8}}
-IMAGE = {"t": {"A": 24, "B": 8, "C": 4}, "w": {"P": 5, "Q": 3, "C": 4, "D": 4}}
+IMAGE = {"t": {"A": 12, "B": 8, "C": 4}, "w": {"P": 3, "Q": 2, "C": 4, "D": 4}}
+SOUND = {"t": {"A": 24, "B": 4, "C": 4}, "w": {"P": 5, "C": 4, "D": 4}}
 GROUPS = {"t": {"A": 4, "B": 12, "C": 4}, "w": {"C": 4, "D": 4, "P": 4}}
 BLOCK = (
     line("t1", "einsum", "c", "p0", out="A C"), line("t2", "rename", "t1", "C", "B"), line("t3", "add", "t2", "u"),
@@ -131,7 +132,7 @@ CATALOG: dict[str, Entry] = {
     "overlap_add": one("overlap_add", "t", "A", "B"),
     "overlap_add of shorter windows": one("overlap_add", "t", "A", "B", padding=(7, 6)),
     "conv": one("conv", "t", "w", inputs=IMAGE, spatial={"A": "P", "B": "Q"}, out="A B D"),
-    "conv without zeros": one("conv", "t", "w", inputs=IMAGE, spatial={"A": "P"}, padding="valid", out="A B D Q"),
+    "conv without zeros": one("conv", "t", "w", inputs=SOUND, spatial={"A": "P"}, padding="valid", out="A B D"),
     "conv by group": one("conv", "t", "w", inputs=GROUPS, spatial={"B": "P"}, out="D B A C"),
     # loops
     "repeat": Entry(LOOP, (line("r", "repeat", "t", 3, "w", block=BLOCK, arguments="c p0"),)),
