@@ -127,6 +127,32 @@ WRONG = {
         (_update("io hidden:data", gathered=False), "where it lies: expected 'io hidden'"),
         (_update("io hidden").call, "made with @mtf.function"),
     ],
+    "05 allreduced": [
+        (lambda b, i, h, r, c, p: i * h // (c * p) + b * i // (r * p) + b * h // (r * c), "values"),  # once, not twice
+        (lambda b, i, h, r, c, p: 2 * (i * h // (c * p) + b * i // (r * p) + b * h // (r * c)), "values"),  # uncut too
+        (lambda b, i, h, r, c, p: 2 * ((r > 1) * i * h + (c > 1) * b * i + (p > 1) * b * h), "values"),  # whole tensors
+    ],
+    "05 ratio": [
+        (lambda batch, n: n / (batch / n), "values a multiply-add"),  # b as the batch of one processor
+        (lambda batch, n: batch / n, "values a multiply-add"),  # computation over communication
+    ],
+    "05 grown": [
+        (lambda b, h, r, c, k: (b * k * k, h, r * k * k, c), "growth of one size"),  # by data parallelism alone
+        (lambda b, h, r, c, k: (b, h, r * k, c * k), "ratio: expected"),  # the mesh alone
+        (lambda b, h, r, c, k: (b * k, h * k, r, c), "devices: expected"),  # the network alone
+        (lambda b, h, r, c, k: b * k, "four whole numbers"),
+    ],
+    "05 cut": [
+        (lambda p: (p, 1, 1), "touched: expected at most"),  # slabs
+        (lambda p: max(((n, p // n, 1) for n in range(1, p + 1) if p % n == 0), key=lambda c: -c[0] - c[1]),
+         "touched: expected at most"),  # pencils: what a two-dimensional layout gives
+        (lambda p: (round(p ** (1 / 3)),) * 3, "blocks: expected"),
+    ],
+    "05 mesh_within": [
+        (lambda sizes, devices, budget: (devices, 1), "expected at most"),  # data parallelism
+        (lambda sizes, devices, budget: (1, devices), "expected at most"),  # the smallest weights
+        (lambda sizes, devices, budget: (devices, devices), "devices: expected"),
+    ],
     "01 place": [
         ("batch:cols hidden:rows", "elements"),  # the axes swapped
         ("batch:rows", "elements"),  # one dimension forgotten
