@@ -9,6 +9,7 @@ from mtfcore.costs.iteration_space import Blocks, best
 from mtfcore.costs.memory import memory
 from mtfcore.costs.two_layers import ROWS, Parts, Sizes, cost, printed_ratio
 from mtfcore.costs.two_layers_programs import planned
+from mtfcore.numbers import count
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
@@ -52,7 +53,7 @@ def ratio(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
         sizes = Sizes(n * rng.choice((2, 3, 16)), rng.choice((8, 16)), rng.choice((32, 64)))
         flops = planned(DATA, sizes, n, passes="forward").flops()
         values, multiply_adds = sizes.io * sizes.hidden, flops // 2 // 2  # two einsums, 2 FLOPs a multiply-add
-        about = f"{sizes.batch} examples on {n} processors: values a multiply-add"
+        about = f"{sizes.batch} examples on {count(n, 'processor')}: values a multiply-add"
         yield equal(about, values / multiply_adds, answer(sizes.batch, n))
 
 
