@@ -116,6 +116,13 @@ def wider(a: "M", b: "N"):
     return 2.0 - outer, mtf.einsum(a, out="N M"), mtf.multiply(b, a, out="N M"), mtf.maximum(outer, a)
 
 
+@mtf.function
+def space(t: "A B", k: "P:3 B D:2"):
+    seen = mtf.windows(t, "A", 3, "P", padding="causal")
+    same, shorter = (mtf.conv(t, k, {"A": "P"}, out="A D", padding=how) for how in ("same", "valid"))
+    return same, shorter, mtf.shift(t, "A", 5), mtf.shift(t, "A", -1, wrap=True), mtf.overlap_add(seen, "A", "P")
+
+
 def plan(fn: Any, mesh: str, layout: str, sizes: str, **more: Any) -> Program:
     return mtf.plan(fn, mesh, layout, sizes=sizes, **more)
 
@@ -142,6 +149,8 @@ PROGRAMS: dict[str, Any] = {
     "pieces": lambda: plan(pieces, "x:2", "M:x", "M:4 N:8"),
     "pieces, split along": lambda: plan(pieces, "x:2", "N:x", "M:4 N:8"),
     "choices": lambda: plan(choices, "x:2", "V:x", "B:4 V:8"),
+    "space": lambda: plan(space, "x:2", "A:x", "A:8 B:3"),
+    "space, whole": lambda: plan(space, "x:2", "B:x", "A:8 B:4"),
     "wider": lambda: plan(wider, "x:2 y:2", "M:x N:y", "M:4 N:6"),
 }
 
@@ -219,6 +228,7 @@ def test_every_kind_of_step_is_among_the_programs():
     assert kinds >= {
         "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
         "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "index", "repeat", "constant",
+        "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "trim", "fold",
     }  # fmt: skip
 
 

@@ -121,3 +121,18 @@ def test_twice():
 
     for got, right in zip(mtf.simulate(program)(*given), jax.grad(slopes, argnums=(0, 1))(*given), strict=True):
         np.testing.assert_allclose(got, right, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["same", "narrow", "valid"])
+def test_printed_as_plain_jax(name):
+    """The text of a backward runs by itself: kernels' gradients, those found back to front too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mtf.LayoutWarning)
+        program = plans(name, layout="h:x v:y")[1]
+    found: dict = {}
+    exec(compile(program.source(), "printed", "exec"), found)
+    rng = np.random.default_rng(4)
+    given = [rng.normal(size=port.sharding.shape).astype(np.float32) for port in program.inputs]
+    printed, own = found["program"](*found["place"](*given)), quick(mtf.simulate(program))(*given)
+    for key in ("x", "w"):
+        np.testing.assert_allclose(printed[key], own[key], rtol=1e-4, atol=1e-4)
