@@ -9,8 +9,9 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore import events, schedules
+from mtfcore.errors import DeviceError
 from mtfcore.events import Tally
-from widgets import traffic
+from widgets import program, traffic
 from widgets.explorers import live_traffic
 from widgets.explorers.examples import EXAMPLES, two_layers
 from widgets.explorers.inputs import example_inputs
@@ -142,6 +143,7 @@ def test_a_reader_s_inputs_are_used():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"on": "moon"}, "no place 'moon' to run on; legal here: 'simulated', 'attached'"),
         ({"pace": "fast"}, "no pace 'fast'; legal here: 'slow', 'full'"),
         ({"mesh": "rows:64 cols:2", "sizes": "batch:64 io:8 hidden:32"}, "has 128 devices; a run here has up to 64"),
         ({"layout": "batch:row hidden:cols", "mesh": "rows:3"}, "does not divide"),
@@ -161,6 +163,27 @@ def test_too_many_events_are_refused_before_the_run(monkeypatch):
     with pytest.raises(mtf.LayoutError):
         explorer.queue.join(60)
     assert "this run would tell of 96 events" in explorer.sentence
+
+
+def test_the_program_explorer_opens_the_traffic_of_its_settings():
+    explorer = program("weight_gradient", search=True)
+    explorer.top.press({"watch": True})
+    watching = ran(explorer.watching)
+    assert explorer.children[-1] is watching
+    assert watching.live["axes"] == [
+        {"axis": axis, "sent": sent, "planned": sent} for axis, sent in explorer.value["totals"]["by_axis"].items()
+    ]
+    explorer.top.press({"watch": True})
+    assert explorer.watching is None
+    assert watching not in explorer.children
+
+
+def test_on_an_attached_mesh_it_says_that_there_is_none():
+    explorer = traffic(two_layers, **SETTINGS, on="attached")
+    explorer.top.press({"run": True})
+    with pytest.raises(DeviceError):
+        explorer.queue.join(60)
+    assert "no TPU or GPU is attached" in explorer.sentence
 
 
 # ---- figures

@@ -11,8 +11,6 @@ eyes can follow; neither pace says anything about hardware. Next file to read: `
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,11 +18,12 @@ import mtfcore as mtf
 from mtfcore.dims import parse_dims
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError
-from mtfcore.events import Event, Tally, Watch, expected_events, watch
+from mtfcore.events import Tally, expected_events
 from mtfcore.functions import Function
-from widgets.controls import Choice, Control, IntBox, TextBox, most
+from widgets.controls import Button, Choice, Control, IntBox, TextBox, most
 from widgets.explorers.inputs import example_inputs
 from widgets.explorers.planned import guard, planned
+from widgets.explorers.watching import watched
 from widgets.figures.live_traffic import Facts, live_facts, pair_words, plan_words, run_words, table
 from widgets.frame import Frame, Progress, Result, Shown
 from widgets.numbers import count, tagged_html
@@ -36,7 +35,12 @@ MOST_EVENTS = 20_000  # a mark costs about a millisecond
 SLOW_SECONDS = 4.0  # about how long a run takes in slow motion
 PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
 _PACE_HINT = "neither says anything about hardware"
-START: State = {"mesh": "", "layout": "", "sizes": "", "place": "", "dtype": "f32", "pace": "slow"}
+PLACES = (("simulated", "simulated devices"), ("attached", "attached TPU or GPU"))
+START: State = {
+    "mesh": "", "layout": "", "sizes": "", "place": "", "dtype": "f32", "search": False, "on": "simulated",
+    "pace": "slow",
+}  # fmt: skip
+OF_THE_RUN = ("on", "pace")  # settings that do not change the plan
 
 
 class LiveTraffic(Frame):
@@ -48,6 +52,7 @@ class LiveTraffic(Frame):
 
     def __init__(self, what: Function | mtf.Program, inputs: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self._what, self._inputs = what, inputs
+        self._planned: mtf.Program | None = None  # what is on show
         self._live: tuple[mtf.Program, Facts, str] | None = None  # of the last run, as far as it has come
         super().__init__(**settings)
 
@@ -59,16 +64,19 @@ class LiveTraffic(Frame):
     # Controls ---------------------------------------------------------------------------------------------------
 
     def controls(self, state: State) -> list[Control]:
-        pace = Choice("pace", state["pace"], "pace", "run", _PACE_HINT, options=PACES)
+        how = [
+            Choice("on", state["on"], "on", "run", options=PLACES),
+            Choice("pace", state["pace"], "pace", "run", _PACE_HINT, options=PACES),
+        ]
         if not isinstance(self._what, Function):
-            return [pace]
+            return how
         mesh, dims = mtf.Mesh(state["mesh"]), parse_dims(state["sizes"])
         return [
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
             *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
             *(IntBox(f"size.{d.name}", d.size or 1, d.name, "Dimensions", high=1 << 18) for d in dims),
             TextBox("layout", state["layout"], "layout", "Where", "rules, e.g. batch:rows hidden:cols"),
-            pace,
+            *how,
         ]
 
     def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
@@ -91,32 +99,31 @@ class LiveTraffic(Frame):
         """The program of these settings, and the warnings of planning it."""
         if isinstance(self._what, mtf.Program):
             return self._what, ()
-        texts = {name: value for name, value in settings.items() if name != "pace"}
-        return planned(self._what, **{**texts, "dtype": canonical(texts["dtype"])})
+        return planned(self._what, **_plan_texts(settings))
 
     def draw(self, **state: Any) -> Shown:
         if state["pace"] not in dict(PACES):
             raise LayoutError(f"no pace {state['pace']!r}; legal here: 'slow', 'full'")
+        if state["on"] not in dict(PLACES):
+            raise LayoutError(f"no place {state['on']!r} to run on; legal here: 'simulated', 'attached'")
         program, notes = self.plan(state)
         if program.mesh.size > MOST_DEVICES:
             many = f"mesh '{program.mesh}' has {program.mesh.size:,} devices"
             raise LayoutError(f"{many}; a run here has up to {MOST_DEVICES}")
-        facts = live_facts(program, Tally(program))
+        facts, self._planned = live_facts(program, Tally(program)), program
         return Shown(plan_words(facts), facts, table(facts), notes)
 
     def paint(self, shown: Shown) -> None:
         self._show()
 
     def still(self, shown: Shown) -> str:
-        return still_live(self.live or shown.facts)
+        return still_live(self.live if self._of_plan() else shown.facts)
 
     def call_code(self) -> str:
         name = self._what.name if isinstance(self._what, mtf.Program) else self._what.__name__
-        if isinstance(self._what, mtf.Program):
-            more = {} if self.state["pace"] == START["pace"] else {"pace": self.state["pace"]}
-            return call_text(self.call, {"program": name, **more}).replace(f"program={name!r}", f"program={name}")
         shown = {key: value for key, value in self.state.items() if value != START[key]}
-        return call_text(self.call, {"fn": name, **shown}).replace(f"fn={name!r}", f"fn={name}")
+        key = "program" if isinstance(self._what, mtf.Program) else "fn"
+        return call_text(self.call, {key: name, **shown}).replace(f"{key}={name!r}", f"{key}={name}")
 
     @property
     def live(self) -> Facts | None:
@@ -127,13 +134,14 @@ class LiveTraffic(Frame):
         """The run's traffic while it belongs to the plan on show, else a plan of which nothing has happened."""
         facts = (self._shown.facts if self._shown else None) or self.live
         state = "planned"
-        if self._live is not None and self._true_of_plan():
+        if self._of_plan():
             _, facts, state = self._live
         about = "Press Run to see it happen." if state == "planned" else run_words(facts, state)
         self.picture.show(facts, tagged_html(about), self._pointed(facts))
 
-    def _true_of_plan(self) -> bool:
-        return self.kind != "refused" and self._live[0] is self.plan(self.state)[0]
+    def _of_plan(self) -> bool:
+        """Whether the last run is one of the program on show."""
+        return self._live is not None and self._live[0] is self._planned
 
     def _pointed(self, facts: Facts) -> str:
         pair = self.picture.pair
@@ -142,7 +150,7 @@ class LiveTraffic(Frame):
 
     def _point(self, change: Any) -> None:
         with self.told():
-            facts = self.live if self._live is not None and self._true_of_plan() else self._shown.facts
+            facts = self.live if self._of_plan() else self._shown.facts
             self.picture.pointed = self._pointed(facts)
 
     # Running ----------------------------------------------------------------------------------------------------
@@ -151,26 +159,19 @@ class LiveTraffic(Frame):
         return {name: value for name, value in self.state.items() if name != "pace"}
 
     def run(self, settings: State) -> Iterator[Progress]:
-        """Run with marks on a thread of its own, and tell what has happened 20 times a second."""
+        """Run with marks, and tell what has happened 20 times a second."""
         program, _ = self.plan(settings)
         self._check_size(program, settings)
-        happened: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        total = expected_events(program)
-        yield Progress(0, total, f"starting {count(program.mesh.size, 'simulated device')}")
-        watched, tally = watch(program, happened.put), Tally(program)
+        total, tally, what = expected_events(program), Tally(program), f"{settings['on']} device"
+        yield Progress(0, total, f"starting {count(program.mesh.size, what)}")
         self._tell(program, tally, "running")
-        yield Progress(0, total, "compiling")
         arrays = self._inputs if self._inputs is not None else example_inputs(program)
-        running = _Running(watched, arrays, self._pause(program))
         try:
-            while running.alive or not happened.empty():
-                _take(happened, tally)
+            for tally in watched(program, arrays, self._pause(program), settings["on"] == "attached"):
                 self._tell(program, tally, "running")
                 yield Progress(tally.n_events, total, f"{tally.n_events:,} of {total:,} events")
         finally:
-            running.hurry()
-            self._tell(program, tally, "stopped" if tally.n_events < total else "finished")
-        running.raise_fault()
+            self._tell(program, tally, "finished" if tally.n_events == total else "stopped")
         return tally
 
     def _check_size(self, program: mtf.Program, settings: State) -> None:
@@ -180,8 +181,7 @@ class LiveTraffic(Frame):
                 f"{MOST_EVENTS:,}: fewer devices, or fewer turns of its loop"
             )
         if isinstance(self._what, Function):
-            texts = {name: value for name, value in settings.items() if name != "pace"}
-            guard(program, {**texts, "dtype": canonical(texts["dtype"])}, self._what)
+            guard(program, _plan_texts(settings), self._what)
 
     def _pause(self, program: mtf.Program) -> float:
         turns = sum(step.times for step in program.collectives())
@@ -202,41 +202,34 @@ class LiveTraffic(Frame):
         return "stopped" if result.stopped else f"{count(result.value.n_events, 'event')}, all of this run"
 
 
-class _Running:
-    """The launch, on a thread: the worker must stay free to tell what has happened."""
-
-    def __init__(self, watched: Watch, arrays: Any, pause: float) -> None:
-        self._watched, self._arrays, self._fault = watched, arrays, None
-        watched.pause_seconds = pause
-        self._thread = threading.Thread(target=self._work, name="meshwork-watched", daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            self._watched(**self._arrays) if isinstance(self._arrays, Mapping) else self._watched(*self._arrays)
-        except Exception as fault:  # a thread has nobody to raise to: `raise_fault` does it on the worker
-            self._fault = fault
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs; asks at most 20 times a second."""
-        self._thread.join(1 / 20)
-        return self._thread.is_alive()
-
-    def hurry(self) -> None:
-        """Let the run come to its end at once: a launch cannot be taken back."""
-        self._watched.pause_seconds = 0.0
-        self._thread.join()
-
-    def raise_fault(self) -> None:
-        """Raise on the worker what the run raised."""
-        if self._fault is not None:
-            raise self._fault
+def _plan_texts(settings: State) -> State:
+    """The settings that make the plan."""
+    texts = {name: value for name, value in settings.items() if name not in OF_THE_RUN}
+    return {**texts, "dtype": canonical(texts["dtype"])}
 
 
-def _take(happened: queue.SimpleQueue[Event], tally: Tally) -> None:
-    while True:
-        try:
-            tally.add(happened.get_nowait())
-        except queue.Empty:
-            return
+class Watchable:
+    """A base, before `Frame`, for what shows a function: a button that opens its live traffic, of the same settings."""
+
+    watching: LiveTraffic | None = None
+
+    def watch_button(self) -> Button:
+        """Opens it, and closes it again."""
+        return Button("watch", None, "Hide its traffic" if self.watching else "Watch its traffic", "traffic")
+
+    def toggle_watching(self, what: Function, inputs: Mapping[str, Any] | None, settings: State) -> None:
+        """Open the live traffic of these settings as the last part, or close it."""
+        if self.watching is None:
+            self.watching = LiveTraffic(what, inputs, **settings)
+            self.children = [*self.children, self.watching]
+        else:
+            self.children = [part for part in self.children if part is not self.watching]
+            self.watching.close()
+            self.watching = None
+        self._show_controls()  # the button says what it does now
+
+    def close(self) -> None:
+        """Close it with the rest."""
+        if self.watching is not None:
+            self.watching.close()
+        super().close()

@@ -27,6 +27,7 @@ from mtfcore.functions import Function
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs
+from widgets.explorers.live_traffic import Watchable
 from widgets.explorers.planned import guard, planned, write_place, write_text
 from widgets.figures.held import held_facts
 from widgets.figures.held_html import held_html
@@ -47,7 +48,7 @@ MENU_DTYPES = ("f32", "bf16", "f16", "i32", "i8")  # any other can be given in t
 LOOKING = ("step", "device")  # settings that only say where to look
 
 
-class ProgramExplorer(Frame):
+class ProgramExplorer(Watchable, Frame):
     """The explorer; call `program(…)`."""
 
     question = "Which steps does this function become, and what does each device hold and send?"
@@ -68,6 +69,11 @@ class ProgramExplorer(Frame):
         self.steps.observe(self._show_source, ["unfolded", "drawing"])
         self.results = ipywidgets.VBox([self.values])  # a box of its own: greyed when the controls have moved on
         return self.steps
+
+    def pressed(self, name: str) -> None:
+        settings = self.run_settings()
+        call = self.function(settings.pop("fn"))
+        self.toggle_watching(call, self._inputs if call is self._own else None, settings)
 
     def close(self) -> None:
         for part in (self.values, self.results):
@@ -93,6 +99,7 @@ class ProgramExplorer(Frame):
             *(IntBox(f"size.{d.name}", d.size or 1, d.name, "Dimensions", high=1 << 18) for d in dims),
             TextBox("layout", state["layout"], "layout", "Where", "rules, e.g. batch:rows hidden:cols"),
             TextBox("place", state["place"], "inputs at", "Where", "instead of the layout, e.g. x: B L E:x", wide=True),
+            self.watch_button(),
         ]  # fmt: skip
 
     def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:

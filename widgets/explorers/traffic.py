@@ -25,7 +25,7 @@ from mtfcore.one_collective import perform
 from mtfcore.schedules import WAYS
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
-from widgets.explorers.live_traffic import LiveTraffic
+from widgets.explorers.live_traffic import PLACES, LiveTraffic
 from widgets.explorers.planned import write_place, write_text
 from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html
@@ -40,7 +40,6 @@ START: State = {
 }  # fmt: skip
 LOOKING = ("hop", "n_bytes")  # a run moves small arrays, whatever is drawn
 LARGEST = 1 << 30
-PLACES = (("simulated", "simulated devices"), ("attached", "attached TPU or GPU"))
 ORDERS = (("at_once", "all at once"), ("in_turn", "one after another"))
 _WAYS = tuple((way, words.split(":")[0]) for way, words in WAYS.items())
 
@@ -191,6 +190,7 @@ def traffic(
     fn: Function | str | None = None,
     inputs: Mapping[str, Any] | None = None,
     dtype: str = "f32",
+    search: bool = False,
     pace: str = "slow",
 ) -> Traffic | LiveTraffic:
     """A collective's hops, by its kind; or the live traffic of a program, or of a named function on a mesh.
@@ -202,7 +202,7 @@ def traffic(
         texts = {"kind": START["kind"] if kind is None else str(kind), "mesh": write_text(mesh or START["mesh"])}
         return Traffic(**texts, way=way, n_bytes=n_bytes, at_once=at_once, hop=hop, on=on)
     if isinstance(running, mtf.Program):
-        return LiveTraffic(running, inputs, pace=pace)
+        return LiveTraffic(running, inputs, on=on, pace=pace)
     given = {"mesh": mesh, "layout": layout, "sizes": sizes}
     settings: dict[str, Any] = {}
     if isinstance(running, str):
@@ -211,4 +211,4 @@ def traffic(
         running, settings = EXAMPLES[running].fn, dict(EXAMPLES[running].settings)
     settings |= {key: write_text(value) for key, value in given.items() if value is not None}
     settings |= {"place": write_place(place)} if place is not None else {}
-    return LiveTraffic(running, inputs, **settings, dtype=str(dtype), pace=pace)
+    return LiveTraffic(running, inputs, **settings, dtype=str(dtype), search=search, on=on, pace=pace)
