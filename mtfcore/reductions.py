@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtfcore.dims import Dim, parse_dims, volume
-from mtfcore.dtypes import cannot_hold, canonical, is_float
+from mtfcore.dtypes import cannot_hold, canonical, is_float, whole_range
 from mtfcore.elementwise import (
     absolute,
     add,
@@ -19,6 +19,8 @@ from mtfcore.elementwise import (
     exp,
     less,
     log,
+    logical_not,
+    logical_or,
     multiply,
     subtract,
     where,
@@ -54,17 +56,32 @@ def _kept(t: Tensor, dims: str | Sequence[str] | None, out: str | None, about: s
     return found
 
 
-def sum(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
-    """Sum over `dims` (all but those of `out` if not given); over a split dimension it leaves partial sums."""
-    kept = _kept(_number(t, "sum"), dims, out, "sum")
+def sum(
+    t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Sum over `dims` (all but those of `out` if not given); over a split dimension it leaves partial sums.
+
+    With a `mask` (truth values, over some of its dimensions) only the elements where it is true count, here as in
+    `mean`, `max`, `min`, `softmax`, `logsumexp` and `argmax`; see `padding`.
+    """
+    t = _seen(_number(t, "sum"), mask, 0, "sum")
+    kept = _kept(t, dims, out, "sum")
     return apply("einsum", [t], kept, t.dtype, wanted(t.graph, out, kept, "sum"), at=None, search=False)
 
 
-def mean(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
-    """Mean over `dims`."""
-    kept = _kept(_float(t, "mean"), dims, out, "mean")
+def mean(
+    t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Mean over `dims`; with a `mask`, over the elements where it is true."""
+    t = _seen(_float(t, "mean"), mask, 0, "mean")
+    kept = _kept(t, dims, out, "mean")
     total = apply("einsum", [t], kept, t.dtype, None, at=None, search=False)
-    return multiply(total, volume(kept) / volume(t.dims), out=out)
+    if mask is None:
+        return multiply(total, volume(kept) / volume(t.dims), out=out)
+    there = tuple(dim for dim in mask.dims if dim in kept)
+    n = apply("einsum", [cast(mask, t.dtype)], there, t.dtype, None, at=None, search=False)
+    beside = volume(dim for dim in t.dims if dim not in kept and dim not in mask.dims)
+    return divide(total, multiply(n, beside), out=out)
 
 
 def _reduce(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | None) -> Tensor:
@@ -72,14 +89,18 @@ def _reduce(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | Non
     return apply("reduce", [t], kept, t.dtype, wanted(t.graph, out, kept, fn), fn=fn)
 
 
-def max(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+def max(
+    t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Largest over `dims`; over a split dimension: local, then an all-reduce by max."""
-    return _reduce("max", t, dims, out)
+    return _reduce("max", _seen(t, mask, _end(t, -1), "max"), dims, out)
 
 
-def min(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+def min(
+    t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Smallest over `dims`."""
-    return _reduce("min", t, dims, out)
+    return _reduce("min", _seen(t, mask, _end(t, 1), "min"), dims, out)
 
 
 def any(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
@@ -98,29 +119,50 @@ def _bool(t: Tensor, about: str) -> Tensor:
     return t
 
 
+def _seen(t: Tensor, mask: Tensor | None, otherwise: float, about: str) -> Tensor:
+    """The tensor where the mask is true, and what does not count elsewhere."""
+    if mask is None:
+        return t
+    extra = [name for name in _bool(mask, f"{about}: mask").names if name not in t.names]
+    refuse([f"mask {mask!r} has {name!r}, which {t!r} has not; {nearest(name, t.names)}" for name in extra], about)
+    return where(mask, t, otherwise)
+
+
+def _end(t: Tensor, sign: int) -> float:
+    """The number beyond which a dtype has none."""
+    dtype = expect_tensor(t).dtype
+    return sign * float("inf") if is_float(dtype) else whole_range(dtype)[sign > 0]
+
+
 def settle(t: Tensor) -> Tensor:
     """The same tensor with its partial sums reduced in the cheapest way, once for all that follows."""
     return apply("settle", [expect_tensor(t)], t.dims, t.dtype)
 
 
-def logsumexp(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
+def logsumexp(
+    t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
+) -> Tensor:
     """log of the sum of exp over `dims`, without overflow: the largest is taken out first.
 
     Whatever is taken out cancels, so the largest counts as flat: `mtf.gradients` passes nothing through it.
     """
-    t = settle(_float(t, "logsumexp"))
+    t = _seen(settle(_float(t, "logsumexp")), mask, _end(t, -1), "logsumexp")
     kept = _kept(t, dims, out, "logsumexp")
     largest = apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)
     finite = where(less(absolute(largest), float("inf")), largest, 0.0)  # an all -inf row stays -inf, not nan
     shifted = exp(subtract(t, finite))
-    total = apply("einsum", [shifted], kept, t.dtype, None, at=None, search=False)
+    place = LAYOUT if out is not None and wanted(t.graph, out, kept, "logsumexp") == LAYOUT else None
+    total = apply("einsum", [shifted], kept, t.dtype, place, at=None, search=False)  # reduced once, where it stays
     return add(log(total), finite, out=out)
 
 
-def softmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
-    """exp(t) over its sum along `dim`; a split `dim` costs two all-reduces of the other dimensions."""
+def softmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = None) -> Tensor:
+    """exp(t) over its sum along `dim`; a split `dim` costs two all-reduces of the other dimensions.
+
+    0 where a `mask` is not true; somewhere along `dim` it must be.
+    """
     _float(t, "softmax").dim(dim)
-    t = settle(t)
+    t = _seen(settle(t), mask, _end(t, -1), "softmax")
     kept = _kept(t, dim, None, "softmax")
     shifted = exp(subtract(t, apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)))
     return divide(shifted, sum(shifted, dim), out=out)
@@ -189,11 +231,14 @@ def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tens
     return apply_out("gather", [ids, table], dims, table.dtype, out, "gather", dim=dim)
 
 
-def argmax(t: Tensor, dim: str, out: str | None = None) -> Tensor:
-    """The first index of the largest along `dim`, as i32; a split `dim` needs no gathering of t."""
+def argmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = None) -> Tensor:
+    """The first index of the largest along `dim` (NaN, where one is), as i32; a split `dim` needs no gathering of t."""
     size = expect_tensor(t).dim(dim).size
-    t = settle(t)
-    found = where(equal(t, max(t, dim)), index(dim, t), size - 1)
+    t = _seen(settle(t), mask, _end(t, -1), "argmax")
+    largest = equal(t, max(t, dim))
+    if is_float(t.dtype):
+        largest = logical_or(largest, logical_not(equal(t, t)))  # only NaN differs from itself
+    found = where(largest, index(dim, t), size - 1)
     return _reduce("min", found, dim, out)
 
 

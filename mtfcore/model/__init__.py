@@ -17,11 +17,12 @@ _LATER = {  # name → the module that has it, imported when the name is first u
     "CONFIGS": "published",
     "Param": "params", "initial": "params",
     "Partition": "partitioning", "partitions": "partitioning", "read_layout": "partitioning",
-    "forward": "transformer", "loss": "transformer",
+    "arguments": "transformer", "forward": "transformer", "loss": "transformer", "loss_of": "transformer",
 }  # fmt: skip
 
 __all__ = [
-    "CONFIGS", "Config", "Param", "Partition", "config", "forward", "initial", "loss", "partitions", "read_layout",
+    "CONFIGS", "Config", "Param", "Partition", "arguments", "config", "forward", "initial", "loss", "loss_of",
+    "partitions", "read_layout",
 ]  # fmt: skip
 
 

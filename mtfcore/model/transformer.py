@@ -102,14 +102,14 @@ def cross_entropy(
 ) -> Tensor:
     """Mean over the targets (but `pad`) of -log p(target). `label_smoothing` spreads that share over the vocabulary.
 
-    Where V is split, what travels has the size of `B L`: the largest, the sum, the target's; never the logits.
+    Where V is split, three all-reduces of `B L`: the largest, the sum, the target's logit. The logits never move.
     """
     logits = full_precision(logits)
     hot = mtf.one_hot(targets, str(logits.dim("V")), dtype=logits.dtype)
-    picked = mtf.einsum(logits, hot, out="B L", follow=True)  # B L partialsum
+    picked = mtf.einsum(logits, hot, out="B L")  # B L partialsum → B L
     if label_smoothing:
-        picked = picked * (1 - label_smoothing) + mtf.mean(logits, "V") * label_smoothing
-    lost = mtf.logsumexp(logits, "V") - picked
+        picked = picked * (1 - label_smoothing) + mtf.mean(logits, "V", out="B L") * label_smoothing
+    lost = mtf.logsumexp(logits, "V", out="B L") - picked  # B L partialsum → B L
     if pad is None:
         return mtf.mean(lost, out="")
     counted = mtf.cast(mtf.logical_not(mtf.equal(targets, pad)), lost.dtype)
@@ -129,7 +129,10 @@ def loss_of(
 
 
 def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str, str], dict[str, str]]:
-    """(argument → dimensions, argument → dtype) of a function of tokens and parameters; sizes are B and L (and S)."""
+    """(argument → dimensions, argument → dtype), for `Function.of`, of a function of tokens and parameters.
+
+    `tokens` are `B L`; an encoder-decoder has `source` (`B S`) besides, and dropout a `seed`.
+    """
     data = dict.fromkeys(tokens, "B L")
     if cfg.encoder_layers:
         data["source"] = "B S"

@@ -88,8 +88,9 @@ def test_a_whole_language_model_in_a_strict_plan():
     assert steps == [
         ("all_reduce over cols", 1),  # the embedding
         ("all_reduce over cols", 6), ("all_reduce over cols", 6),  # attention and feedforward of each layer
-        ("all_reduce (max) over cols", 1), ("reduce_scatter over cols into L", 1),  # the softmax's largest, its sum,
-        ("reduce_scatter over cols into L", 1), ("all_reduce over (rows cols)", 1),  # the target's logit; the mean
+        ("all_reduce over cols", 1),  # the targets' logits
+        ("all_reduce (max) over cols", 1), ("all_reduce over cols", 1),  # the softmax's largest, and its sum
+        ("all_reduce over rows", 1),  # the mean over the batch
     ]  # fmt: skip
     hidden = 256 // 16 * 256 * 1_024 * 2  # bytes of B:rows L E in bf16
     assert [step.n_bytes for step in program.collectives()][:3] == [hidden] * 3
@@ -97,6 +98,25 @@ def test_a_whole_language_model_in_a_strict_plan():
     attention = 6 * 2 * 256 * 256 * 256  # and of scores and mixtures, over 256 positions
     looked_up = 32_768  # the target's logit, as a product with a one-hot row
     assert program.flops() * 512 == 2 * 256 * 256 * (per_token + attention + looked_up)
+
+
+def test_the_backward_of_each_sublayer_costs_one_all_reduce_too():
+    """And every gradient one over rows, for the batch is split there: 2 norms, 4 and 2 matrices a layer."""
+    cfg = mtf.model.config("mtf-lm-4.9b")
+    loss = mtf.model.loss(cfg)
+    call = lambda **given: mtf.gradients(loss.call(**given), {name: given[name] for name in cfg.params})  # noqa: E731
+    said, dtypes = mtf.model.arguments(cfg, "inputs", "targets")
+    layout = mtf.model.partitions["mtf-2d"].layout
+    program = mtf.plan(
+        Function.of("step", said, call, dtypes), "rows:16 cols:32", layout, sizes="B:256 L:256", dtype="bf16",
+        strict=True,
+    )  # fmt: skip
+    inside = [(step.kind, step.axes) for step in program.collectives() if step.times == 6]
+    assert inside.count(("all_reduce", ("cols",))) == 2 + 2
+    assert inside.count(("all_reduce", ("rows",))) == 2 + 4 + 2
+    assert len(inside) == 2 + 2 + 8
+    outside = {step.kind for step in program.collectives() if step.times == 1}
+    assert outside == {"all_reduce"}
 
 
 def test_a_translation_model_in_a_strict_plan():
