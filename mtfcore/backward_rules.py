@@ -66,7 +66,10 @@ def _einsum(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
 
 
 def _pointwise(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor | None:
-    found = POINTWISE[y.op.params["fn"]](y, xs, d, place)
+    wide = xs
+    if len(xs) > 1 and not any(len(x.dims) == len(y.dims) for x in xs):  # the result is larger than each
+        wide = [laid_out(x, y.dims) if x.dims else x for x in xs]
+    found = POINTWISE[y.op.params["fn"]](y, wide, d, place)
     return None if found is None else summed_to(found, xs[place])
 
 
@@ -111,7 +114,8 @@ def _where(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor | N
 
 
 def _absolute(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
-    return subtract(_mask(greater(xs[0], 0), d), _mask(less(xs[0], 0), d))
+    below = less(xs[0], 0)  # at 0 it rises, as in JAX
+    return subtract(_mask(logical_not(below), d), _mask(below, d))
 
 
 POINTWISE: dict[str, Rule] = {

@@ -53,18 +53,17 @@ def repeat(
     _check_result(result, carry, body)
     record_outputs(body, result)
     dim = _turns(over, tensors, body, len(carry))
-    return close_loop(body, [*carry], tensors, parts, Dim(dim, as_size(n)), bool(reverse))
+    return close_loop(body, [*carry], tensors, Dim(dim, as_size(n)), bool(reverse))
 
 
 def close_loop(
-    body: Graph, carry: list[Tensor], tensors: list[Tensor], parts: list[Tensor], over: Dim, reverse: bool = False,
-    sums: Sequence[int] = (),
-) -> Any:  # fmt: skip
-    """Append the loop of a body that has been recorded; `parts` are the body's inputs for the stacked tensors.
+    body: Graph, carry: list[Tensor], tensors: list[Tensor], over: Dim, reverse: bool = False, sums: Sequence[int] = ()
+) -> Any:
+    """Append the loop of a body that has been recorded, its inputs in the order of carries, stack, and what it reads
+    from outside.
 
     `sums` are carries to which every turn only adds, so that they may wait as partial sums until the loop is done.
     """
-    tensors = _read_by(body, parts, tensors)
     captured = [Tensor(body.parent, number) for number in body.captured]
     first = carry[0]
     made = apply(
@@ -81,16 +80,6 @@ def loop_output(made: Tensor, place: int) -> Tensor:
     inner = body.ops[list(body.outputs.values())[place]]
     dims = inner.dims if place < op.params["n_carry"] else (op.params["over"], *inner.dims)
     return made.graph.add(Op("repeated", (made.number,), dims, inner.dtype, {"place": place}))
-
-
-def _read_by(body: Graph, parts: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
-    """The stacked tensors that a turn's result needs; the others are not taken into the loop, nor moved for it."""
-    needed = set(body.outputs.values())
-    for number in reversed(range(len(body.ops))):
-        if number in needed:
-            needed.update(body.ops[number].inputs)
-    body.inputs = {name: n for name, n in body.inputs.items() if n in needed or all(n != part.number for part in parts)}
-    return [t for part, t in zip(parts, tensors, strict=True) if part.number in needed]
 
 
 def _carry_names(count: int, taken: Sequence[Any]) -> list[str]:

@@ -128,7 +128,7 @@ class _LoopBackward:
         starts = [start for start, _ in self.carry.values()]
         over = Dim(self.over.name, self.op.params["n"])
         sums = [k for k, place in enumerate(carried) if place >= self.first_outside]
-        made = close_loop(self.back, starts, [*outside], [*inside], over, not self.op.params["reverse"], sums)
+        made = close_loop(self.back, starts, [*outside], over, not self.op.params["reverse"], sums)
         results = dict(zip([*carried, *parts], made if isinstance(made, tuple) else (made,), strict=False))
         for place, d in results.items():
             if self.op.inputs[place] in self.walk.depends:
