@@ -10,15 +10,17 @@ norms stand before the sublayers, as in its authors' code. Lesson 06 uses this. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function
 from mtfcore.model.block import Drop, Weights, block, causal, full_precision, normalise, rotary
-from mtfcore.model.configs import Config
+from mtfcore.model.configs import Config, config
 from mtfcore.model.params import layer_names
+from mtfcore.notation import as_whole
+from mtfcore.ops import plain_number
 from mtfcore.tensor import Tensor
 
 SITES = 4  # random draws of one layer: at most three sublayers; the embedding counts as a layer of its own
@@ -141,8 +143,10 @@ def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str
     return {**data, **{name: param.text for name, param in cfg.params.items()}}, dict.fromkeys(data, "i32")
 
 
-def forward(cfg: Config, **options: Any) -> Function:
-    """The named function inputs (, source), parameters → logits; `options` are those of `logits`."""
+def forward(cfg: Config | str, **options: Any) -> Function:
+    """The named function inputs (, source), parameters → logits; options: pad, dropout, recompute."""
+    cfg = config(cfg)
+    check_options(options, "pad", "dropout", "recompute")
     said, dtypes = arguments(cfg, "inputs", dropout=options.get("dropout", 0.0))
 
     def call(inputs: Tensor, source: Tensor | None = None, seed: Tensor | None = None, **params: Tensor) -> Tensor:
@@ -151,8 +155,10 @@ def forward(cfg: Config, **options: Any) -> Function:
     return Function.of("forward", said, call, dtypes)
 
 
-def loss(cfg: Config, **options: Any) -> Function:
-    """The named function inputs, targets (, source), parameters → mean loss; `options` are those of `loss_of`."""
+def loss(cfg: Config | str, **options: Any) -> Function:
+    """The named function inputs, targets (, source), parameters → mean loss; options as above, and label_smoothing."""
+    cfg = config(cfg)
+    check_options(options, "pad", "dropout", "recompute", "label_smoothing")
     said, dtypes = arguments(cfg, "inputs", "targets", dropout=options.get("dropout", 0.0))
 
     def call(
@@ -161,3 +167,15 @@ def loss(cfg: Config, **options: Any) -> Function:
         return loss_of(cfg, params, inputs, targets, source, seed=seed, **options)
 
     return Function.of("loss", said, call, dtypes)
+
+
+def check_options(options: Mapping[str, Any], *legal: str) -> None:
+    """Refuse unknown options, shares that are none, and a padding that is no token."""
+    faults = [f"no option {name!r}; {nearest(name, legal)}" for name in options if name not in legal]
+    for name in ("dropout", "label_smoothing"):
+        share = plain_number(options.get(name, 0))
+        if share is None or isinstance(share, bool) or not 0 <= share < 1:
+            faults.append(f"{name} is {options[name]!r:.100}; expected a share, from 0 to below 1")
+    if options.get("pad") is not None and as_whole(options["pad"]) is None:
+        faults.append(f"pad is {options['pad']!r:.100}; expected the number of a token, or None")
+    refuse(faults, "options of a model")

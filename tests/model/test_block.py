@@ -216,3 +216,28 @@ def test_half_precision_stays_near_float32():
 def test_more_positions_than_are_learned():
     with pytest.raises(mtf.LayoutError, match="tiny-lm has 128 learned positions, fewer than the length 256"):
         mtf.plan(mtf.model.forward(mtf.model.config("tiny-lm")), "all:1", sizes="B:2 L:256")
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ({"label_smothing": 0.1}, ["no option 'label_smothing'; did you mean 'label_smoothing'?"]),
+        ({"dropout": 1, "label_smoothing": "a", "pad": 0.5},
+         ["3 faults", "dropout is 1; expected a share", "label_smoothing is 'a';", "pad is 0.5;"]),
+    ],
+)  # fmt: skip
+def test_options_that_are_refused(options, texts):
+    with pytest.raises(mtf.LayoutError) as refusal:
+        mtf.model.loss("tiny-lm", **options)
+    for text in texts:
+        assert text in str(refusal.value)
+
+
+def test_what_is_missing_or_does_not_fit_is_named():
+    loss = mtf.model.loss("tiny-lm")
+    with pytest.raises(mtf.LayoutError, match="no size for dimension 'L'"):
+        mtf.plan(loss, "all:2", sizes="B:2")
+    with pytest.raises(mtf.LayoutError, match=r"argument embedding says E:64, sizes say E:32"):
+        mtf.plan(loss, "all:2", sizes="B:2 L:8 E:32")
+    with pytest.raises(mtf.LayoutError, match=r"input wq: .*H of size 8 does not divide over mesh axis all:3"):
+        mtf.plan(loss, "all:3", "H:all", sizes="B:2 L:8")
