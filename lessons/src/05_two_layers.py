@@ -193,12 +193,11 @@ predict.show("05 growth", last / first)
 #
 # ## 6 · Find the mistake
 #
-# This circulates, in a summary of the paper: *"the ratio is n/b, where n is the number of processors and b is the
-# per-processor batch size."* Take 64 processors and 1,024 examples, 16 on each. By the summary the ratio is 64/16 = 4;
-# in exercise 2 you find what it is.
+# This circulates about pure data parallelism: *its ratio is n/b, with b the batch on one processor*. Take 64 processors
+# and 1,024 examples, 16 on each. By that rule the ratio is 64/16 = 4; in exercise 2 you find what it is.
 #
-# Another one: *"batch split across rows and hidden split across columns corresponds to the cubic partition."* For that
-# we must look at the shape of the work.
+# Another one: *batch over rows and hidden over cols is the cubic partition of the work*. For that we must look at the
+# shape of the work.
 #
 # ## 7 · The shape of the work
 #

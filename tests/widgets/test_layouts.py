@@ -138,6 +138,9 @@ def test_the_table_has_every_layout_and_every_number_its_origin():
     assert all(len(row) == len(head) for row in rows)
     tags = tuple(f"[{word}]" for word in ORIGINS)
     assert all(cell.endswith(tags) for row in rows[:5] for cell in row[2:12])
+    assert [row[-1] for row in rows[:2]] == ["no: 64,512 [modelled]", "no: 87,321 [modelled]"]
+    published = ["[published]" in row[2] for row in rows[:5]]  # the formula, never the number
+    assert published == [row.published for row in ROWS.values()]
 
 
 # ---- the explorer

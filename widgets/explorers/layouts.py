@@ -47,7 +47,8 @@ class Layouts(Frame):
     start = START
 
     def make_picture(self) -> ipywidgets.Box:
-        self.charts = {name: PlotView(height=236, label=f"chart of {name}") for name in CHARTS}
+        label = "chart of {}; its numbers stand in the table of the details"
+        self.charts = {name: PlotView(height=236, label=label.format(name)) for name in CHARTS}
         for chart in self.charts.values():
             chart.layout = ipywidgets.Layout(flex="1 1 400px", min_width="0", width="auto")
         flow = ipywidgets.Layout(flex_flow="row wrap", width="100%", margin="8px 0 0")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mtfcore.costs.memory import PARTS, memory
+from mtfcore.costs.memory import PARTS, largest, memory
 from mtfcore.costs.paper_time import step_seconds
 from mtfcore.costs.scaling import Point, data_parallel, grow
 from mtfcore.costs.two_layers import ROWS, Parts, Row, Sizes, cost, printed_ratio, uneven
@@ -49,13 +49,14 @@ def priced(point: Point, chip: Any, dtype: str, optimizer: str, passes: str) -> 
     if faults := uneven(row, sizes, parts):
         return {**about, "fault": "; ".join(faults), "fits": False}
     work, held = cost(row, sizes, parts, dtype, passes), memory(row, sizes, parts, dtype, optimizer, passes)
-    seconds = step_seconds(work, chip, dtype)
+    seconds, hbm = step_seconds(work, chip, dtype), chip.hbm_bytes_per_device
     return {
         **about, "fault": "", "devices": parts.devices, "compute": seconds.compute,
         "communicate": seconds.communicate, "seconds": seconds.total, "efficiency": seconds.efficiency,
         "ratio": seconds.ratio, "printed": float(printed_ratio(row, sizes, parts)), "terms": terms(row, sizes, parts),
         "flops": work.flops, "sent": float(work.sent_bytes), "memory": {part: getattr(held, part) for part in PARTS},
-        "held": held.total, "fits": held.fits(chip.hbm_bytes_per_device),
+        "held": held.total, "fits": held.fits(hbm),
+        "widest": largest(row, sizes, parts, "hidden", hbm, dtype=dtype, optimizer=optimizer, passes=passes),
     }  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def growth_chart(facts: Facts) -> Facts:
         "title": _heading("Time computing, as it grows (modelled)", data), "margin": _margin(44),
         "xaxis": {**x_axis, "title": {"text": "devices (hollow: memory runs out)", "font": {"size": 11}}},
         "yaxis": {"range": [0, 1.1], "tickvals": [n / 4 for n in range(5)], "ticktext": SHARES},
-        "showlegend": False, "shapes": [_here(math.log2(facts["devices"]))],
+        "showlegend": False, "dragmode": False, "shapes": [_here(math.log2(facts["devices"]))],
     }  # fmt: skip
     return {"data": data, "layout": layout}
 
@@ -112,7 +112,8 @@ def _legend(data: list[Facts]) -> str:
 def _chart(facts: Facts, title: str, data: list[Facts], top: float, unit: str, length: Any) -> Facts:
     ticks = _ticks(top, unit)
     layout = {
-        "title": _heading(title, data), "barmode": "stack", "margin": _margin(48), "showlegend": False,
+        "title": _heading(title, data), "margin": _margin(48),
+        "barmode": "stack", "dragmode": False, "showlegend": False,
         "xaxis": {"range": [-0.6, 4.6], "tickvals": [*range(5)], "ticktext": _labels(facts), "tickangle": 0},
         "yaxis": {"range": [0, top], "tickvals": ticks, "ticktext": [quantity(tick, unit) for tick in ticks]},
         "annotations": [*_faults(facts, top), *(_lengths(facts, top, unit, length) if length else ())],

@@ -90,7 +90,7 @@ def _growth(facts: Facts) -> Iterator[str]:
 def table(facts: Facts) -> list[tuple[str, ...]]:
     """Everything that the pictures show, as text."""
     head = ("layout", "mesh", "Table 1's ratio", "computing", "sending", "sending / computing", "sent by a device",
-            "parameters", "gradients", "optimizer", "activations", "in all", "fits")  # fmt: skip
+            "parameters", "gradients", "optimizer", "activations", "in all", "fits: up to hidden")  # fmt: skip
     return [head, *(_row(facts, row) for row in facts["rows"]), *_curve_rows(facts)]
 
 
@@ -98,10 +98,11 @@ def _row(facts: Facts, row: Facts) -> tuple[str, ...]:
     first = (row["layout"] or "none", row["mesh"])
     if row["fault"]:
         return (*first, row["formula"], *["-"] * 9, row["fault"])
-    ratio = f"{row['formula']} = {row['printed']:.3g} [{'published' if row['origin'] == 'published' else 'modelled'}]"
+    known = origin(row["formula"], "published") if row["origin"] == "published" else row["formula"]
+    ratio = f"{known} = {row['printed']:.3g} [modelled]"
     numbers = (quantity(row["compute"], "s"), quantity(row["communicate"], "s"), f"{row['ratio']:.3g}")
     held = (quantity(n_bytes, "iB") for n_bytes in (row["sent"], *row["memory"].values(), row["held"]))
-    fits = "yes" if row["fits"] else f"no: more than {quantity(facts['hbm'], 'iB')}"
+    fits = f"{'yes' if row['fits'] else 'no'}: {origin(format(row['widest'], ','), 'modelled')}"
     return (*first, ratio, *(origin(each, "modelled") for each in (*numbers, *held)), fits)
 
 
