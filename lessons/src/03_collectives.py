@@ -236,16 +236,16 @@ from mtfcore.one_collective import perform
 for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"):
     real = perform(kind, "z:4", arrays)
     by_hops = schedules.replay(schedules.schedule(kind, 4, "two_way"), arrays)
-    print(f"{kind:15} devices 0 and 1 hold {real[0].tolist()} and {real[1].tolist()};",
-          "the hops agree:", all(np.array_equal(a, b) for a, b in zip(real, by_hops)))
+    print(f"{kind:15} device 1 holds {real[1].tolist()}")
+    print("                all devices as the hops say:", all(np.array_equal(a, b) for a, b in zip(real, by_hops)))
 
 # %% [markdown]
 # ## 8 · Watch the hops
 #
-# Play the hops, or step through them. The bars count the bytes over each link so far. **Try:**
+# Play the hops, or step through them. A link grows thicker with the bytes that it has carried. **Try:**
 #
 # * *wires* from two-way ring to line: which links do the most, and when does the last one fall idle?
-# * *collective* all-to-all, and follow one block on its way through others;
+# * *kind* all-to-all, and follow one block on its way through others;
 # * two axes, `x:4 y:4`: at the first step all links are busy, since each share starts along another axis;
 # * press *Run*: the real collective, device by device, beside what the hops leave.
 
@@ -257,7 +257,7 @@ traffic("all_reduce", mesh="x:8", way="two_way", n_bytes=1 << 20)
 # %% [markdown]
 # ## 9 · Exercises
 #
-# **Exercise 1 (find the mistakes).** Some of these claims, all heard in talks, are wrong. Give the set of their numbers.
+# **Exercise 1 (find the mistakes).** Some of these claims are wrong, though one hears and reads them. Give the set of their numbers.
 #
 # 1. With the layout `batch:rows hidden:cols`, the sum over hidden runs within each column of the mesh.
 # 2. A reduce-scatter sends half the bytes of an all-reduce of the same array.
