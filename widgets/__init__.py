@@ -30,6 +30,7 @@ _HOME = {
     "RunQueue": "widgets.queue",
     "SlicesView": "widgets.views.slices_view",
     "PlotView": "widgets.views.plot_view",
+    "LossCurve": "widgets.loss_curve",
     "predict": "widgets.learning",
     "check": "widgets.learning",
 }

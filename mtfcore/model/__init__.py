@@ -17,12 +17,13 @@ _LATER = {  # name → the module that has it, imported when the name is first u
     "CONFIGS": "published",
     "Param": "params", "initial": "params",
     "Partition": "partitioning", "partitions": "partitioning", "read_layout": "partitioning",
+    "Trainer": "training", "Writer": "writing", "training_step": "step_function",
     "arguments": "transformer", "forward": "transformer", "loss": "transformer", "loss_of": "transformer",
 }  # fmt: skip
 
 __all__ = [
-    "CONFIGS", "Config", "Param", "Partition", "arguments", "config", "forward", "initial", "loss", "loss_of",
-    "partitions", "read_layout",
+    "CONFIGS", "Config", "Param", "Partition", "Trainer", "Writer", "arguments", "config", "forward",
+    "initial", "loss", "loss_of", "partitions", "read_layout", "training_step",
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@
         print(event.step, event.loss, event.tokens, event.traffic)
     trainer.save("tiny.safetensors")
 
-The step is planned once (`trainer.program`: forward, backward and update, see `training_step`) and runs as planned, on
+The step is planned once (`trainer.program`: forward, backward and update, see `step_function`) and runs as planned, on
 simulated devices or on attached ones. Parameters and the optimizer's state stay on the devices. A batch depends on the
 seed and the step's number alone, so a run that is taken up again, on this mesh or on another, sees the same batches.
 Next file to read: `writing`.
@@ -30,7 +30,7 @@ from mtfcore.model.data import Batches, Text, python_sources
 from mtfcore.model.optimizers import Adam, Optimizer
 from mtfcore.model.params import Param, initial
 from mtfcore.model.partitioning import read_layout
-from mtfcore.model.training_step import LOSS, STEP, training_step
+from mtfcore.model.step_function import LOSS, STEP, training_step
 from mtfcore.steps import Program, Traffic
 
 SEED = "seed"  # of the dropout: the argument that the loss then has

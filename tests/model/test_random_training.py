@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mtfcore as mtf
 from mtfcore.functions import Function
 from mtfcore.model.optimizers import SGD
-from mtfcore.model.training_step import training_step
+from mtfcore.model.step_function import training_step
 
 BATCH, STEPS, RATE, MOMENTUM = 8, 3, 0.05, 0.9
 MESHES = ("a:8", "a:2 b:4", "a:4 b:2", "a:2 b:2 c:2", "a:2 b:3", "a:4")

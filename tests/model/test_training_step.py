@@ -7,7 +7,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.model.optimizers import SGD, Adam
-from mtfcore.model.training_step import training_step
+from mtfcore.model.step_function import training_step
 
 SIZES = {"batch": 8, "io": 12, "hidden": 16}
 PARAMS = {"w": "io:12 hidden:16", "v": "hidden:16 io:12"}
