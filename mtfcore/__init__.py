@@ -56,6 +56,7 @@ from mtfcore.layout import Layout
 from mtfcore.loops import repeat
 from mtfcore.mesh import Mesh
 from mtfcore.ops import einsum
+from mtfcore.padding import pad_to, padding_share, valid
 from mtfcore.planning import plan
 from mtfcore.randomness import dropout, fold_in, random_gumbel, random_normal, random_uniform
 from mtfcore.recomputing import recompute
@@ -144,6 +145,8 @@ __all__ = [
     "one_hot",
     "overlap_add",
     "pad",
+    "pad_to",
+    "padding_share",
     "partitioned",
     "plan",
     "power",
@@ -176,6 +179,7 @@ __all__ = [
     "top_k",
     "topology",
     "transpose",
+    "valid",
     "where",
     "windows",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from typing import Any
 
 from mtfcore.notation import format_axes
 from mtfcore.numbers import count, format_bytes, format_flops
+from mtfcore.padding import padding_share
 from mtfcore.steps import Program, Step, held_bytes
 from mtfcore.value_names import Names
 
@@ -152,8 +153,10 @@ def program_table(program: Program) -> Table:
         "flops": program.flops(), "why": f"sent along {by_axis}" if by_axis else "nothing is sent",
     }  # fmt: skip
     title = f"{program.name} on mesh {program.mesh}: modelled, one device"
-    notes = ("holds: bytes of the result; sends: bytes that one device sends each time it runs.",)
-    return Table(PROGRAM_COLUMNS, list(_rows(program, Names(program))), title, total, notes, "is_collective")
+    notes = ["holds: bytes of the result; sends: bytes that one device sends each time it runs."]
+    share = padding_share(program)
+    notes += [f"{share}."] if share.real else []
+    return Table(PROGRAM_COLUMNS, list(_rows(program, Names(program))), title, total, tuple(notes), "is_collective")
 
 
 def _rows(program: Program, names: Names, prefix: str = "", times: int = 1) -> Iterator[Row]:

@@ -59,6 +59,7 @@ class Graph:
         self.outputs: dict[str, int] = {}
         self.returns = "one"  # or "tuple", "dict": the form in which the function hands its outputs back
         self.captured: dict[int, int] = {}  # tensor of the parent → input here
+        self.padded: dict[str, int] = {}  # dimension → how many of its elements are real, where some only pad
         self.again: list[range] = []  # operations that a backward computes again (mtf.recompute)
         self.depth: int = 0 if parent is None else parent.depth + 1
 
