@@ -51,7 +51,7 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
         needs, result = _pinned(planner, number, op, pins)
     else:
         whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
-        free = planner.search or op.params.get("search", False)
+        free = planner.search or op.params.get("search", False) or _grows(op, operands)
         forms = tuple(planner.other_forms(i) for i in op.inputs)
         owes = isinstance(op.out, Like) and not op.out.whole
         question = Question(
@@ -69,6 +69,11 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
     return planner.finish(number, value, want)
 
 
+def _grows(op: Op, operands: tuple[Sharding, ...]) -> bool:
+    """Whether copies fill a larger result: then what is small moves to where the result is wanted, not the result."""
+    return op.kind == "pointwise" and op.out is not None and all(len(s.dims) < len(op.dims) for s in operands)
+
+
 def _combine(planner: Planner, number: int, op: Op, need: Sharding, value: int) -> int:
     """After a local max or min over a split dimension: all-reduce by that function."""
     over = tuple(axis for name, on in need.on.items() if name not in op.names for axis in on)
@@ -76,7 +81,8 @@ def _combine(planner: Planner, number: int, op: Op, need: Sharding, value: int) 
         return value
     fn = op.params["fn"]
     why = f"each device has the {fn} of its own part"
-    return planner.collective("all_reduce", value, planner.sharding_of(value), over, {"fn": fn}, why, number)
+    params = {key: op.params[key] for key in ("fn", "flat") if key in op.params}
+    return planner.collective("all_reduce", value, planner.sharding_of(value), over, params, why, number)
 
 
 def _pinned(planner: Planner, number: int, op: Op, pins: tuple) -> tuple[tuple[Sharding, ...], Sharding]:
