@@ -220,7 +220,8 @@ def test_the_arrow_test_reads_what_it_should() -> None:
 def test_the_heart_is_plain_python(name: str) -> None:
     """Notation to planning needs no arrays at all."""
     heart = ["errors", "dtypes", "dims", "notation", "mesh", "placing", "sharding", "layout", "tensor", "functions",
-             "ops", "elementwise", "reductions", "reshapes", "loops", "planning", "steps", "rules.moves",
+             "ops", "elementwise", "reductions", "reshapes", "loops", "planning", "steps", "rules.moves", "spatial",
+             "spatial_backward", "padding", "rules.halo", "rules.spatial",
              "rules.choosing", "rules.operations", "rules.reshaping", "rules.resharding"]  # fmt: skip
     for module in heart:
         tree = ast.parse(Path(importlib.import_module(f"mtfcore.{module}").__file__).read_text(encoding="utf-8"))
