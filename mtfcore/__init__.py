@@ -86,7 +86,7 @@ from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
-    "partitioned": "whole", "single": "whole",
+    "partitioned": "whole", "search_layout": "costs.search", "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 
@@ -160,6 +160,7 @@ __all__ = [
     "reshape",
     "reshard",
     "rsqrt",
+    "search_layout",
     "settle",
     "shift",
     "sigmoid",

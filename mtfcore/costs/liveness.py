@@ -6,9 +6,9 @@
 
 Inputs (parameters, optimizer state, data) live from start to end, outputs from when they are made; a value between is
 freed after the last step that reads it. An output with an input's name, place and type takes over its memory, as new
-parameters do in a training step (`donate_argnums` of JAX). A loop keeps what it carries, one turn's own values at their fullest, and what
-it hands out. Modelled: nothing is computed in place, and what a compiler keeps besides is not in it; so a real run
-may need less (buffers reused) or more (padding). Next file to read: `search`.
+parameters do in a training step (`donate_argnums` of JAX). A loop keeps what it carries, one turn's own values at their
+fullest, and what it hands out. Modelled: nothing is computed in place, and what a compiler keeps besides is not in it;
+so a real run may need less (buffers reused) or more (padding). Next file to read: `search`.
 """
 
 from __future__ import annotations

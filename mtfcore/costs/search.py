@@ -13,6 +13,7 @@ is shown comes from `mtf.plan`; the search itself is branch and bound (`search_t
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping
@@ -36,6 +37,8 @@ from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, link_bytes
 from mtfcore.topologies import Topology, topology
 
+MOST_TRIED = 300  # layouts planned to find what comes closest, where nothing fits
+PATIENCE = 4  # times as long as asked for until a first layout that fits is given up
 SAME = 1e-9  # times closer than this are one time: only the order of additions differs
 
 
@@ -55,13 +58,14 @@ def search_layout(
     """The `top` meshes and layouts of least modelled time for a named function on a slice of chips.
 
     `mesh` restricts the search to one mesh or several; `memory` is the bytes one device may use (all its memory, if not
-    given); after `seconds` of searching the best so far is returned with its gap. Inputs that `place` fixes stay there.
+    given); after `seconds` the best so far is returned with its gap (the search for a first one may take four times as
+    long). Inputs that `place` fixes stay there.
     """
     problem = Problem.of(fn, topology, sizes, dtype, place, memory, model)
     meshes = problem.meshes(mesh)
     if not isinstance(top, int) or top < 1:
         raise LayoutError(f"search_layout: top is {top!r:.200}; expected how many layouts to show, at least 1")
-    return _Hunt(problem, meshes, top, time.perf_counter() + seconds).result()
+    return _Hunt(problem, meshes, top, seconds).result()
 
 
 @dataclass
@@ -95,10 +99,14 @@ class Problem:
     def check(self) -> None:
         """Refuse unknown sizes and inputs before a search over them."""
         self.graph = self.fn.trace(self.sizes, self.dtype)
-        names = self.graph.dim_names()
-        faults = [f"no tensor has a dimension {name!r}; {nearest(name, names)}" for name in self.graph.sizes if name not in names]
-        faults += [f"place: no input {name!r}; {nearest(name, self.graph.inputs)}" for name in self.place if name not in self.graph.inputs]
+        names, inputs = self.graph.dim_names(), self.graph.inputs
+        if not isinstance(self.place, Mapping):
+            raise LayoutError(f"place: expected e.g. {{'x': 'batch:rows io'}}, got {self.place!r:.200}")
+        faults = [f"place: no input {name!r}; {nearest(name, inputs)}" for name in self.place if name not in inputs]
         refuse(faults, f"search_layout of {self.graph.name}")
+        for name in [name for name in self.graph.sizes if name not in names]:
+            said = f"size of {name!r} ignored, no tensor has it ({nearest(name, names)})"
+            warnings.warn(said, LayoutWarning, stacklevel=5)
         self.space = Space.of(self.graph, self.place)
 
     def meshes(self, given: Mesh | str | Iterable[Mesh | str] | None) -> list[Mesh]:
@@ -106,7 +114,9 @@ class Problem:
         if given is None:
             return self.space.meshes(self.slice.devices)
         meshes = [Mesh(given)] if isinstance(given, (str, Mesh)) else [Mesh(one) for one in given]
-        wrong = [f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices]
+        wrong = [
+            f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices
+        ]
         options = "', '".join(str(one) for one in self.space.meshes(self.slice.devices)[:4])
         refuse([f"{w}, {self.slice} has {self.slice.devices}; e.g. '{options}'" for w in wrong], "search_layout")
         return meshes
@@ -146,7 +156,8 @@ class _Hunt:
     problem: Problem
     meshes: list[Mesh]
     top: int
-    deadline: float
+    seconds: float
+    started: float = field(default_factory=time.perf_counter)
     best: list[tuple[float, float, int, str, Leaf]] = field(default_factory=list)  # time, bytes, rules, text
     closest: tuple[float, Leaf] | None = None  # fewest bytes of those that do not fit
     planned: int = 0
@@ -165,16 +176,20 @@ class _Hunt:
 
     def result(self) -> Search:
         tree, walks = self.tree(), {mesh: Walk(self.problem.graph, mesh, self.problem.place) for mesh in self.meshes}
-        for leaf in tree.leaves(self.limit, self.deadline):
+        for leaf in tree.leaves(self.limit, self.is_time_up):
             self.weigh(leaf, walks[leaf.mesh])
         if not self.best:
-            raise self.nothing_fits(walks)
+            raise self.nothing_fits(walks, is_certain=not tree.heap)
         found = [self.problem.candidate(leaf.mesh, as_layout(leaf.places)) for *_, leaf in self.best]
         least = 0.0 if self.broken else min(tree.least, self.best[0][0])
         return Search(
             self.problem, tuple(self.meshes), tuple(found), least, self.planned, tree.opened, self.unfit + tree.too_big,
             self.ties,
         )  # fmt: skip
+
+    def is_time_up(self) -> bool:
+        passed = time.perf_counter() - self.started
+        return passed > (self.seconds if self.best else PATIENCE * self.seconds + 10)
 
     def limit(self) -> float:
         """Layouts that must take this long are of no interest."""
@@ -205,23 +220,20 @@ class _Hunt:
                 return
         self.best = sorted([*self.best, entry], key=lambda one: one[:4])[: self.top]
 
-    def nothing_fits(self, walks: Mapping[Mesh, Walk]) -> LayoutError:
-        """What needs least memory, and by how much it is too much."""
-        tree, budget = self.tree(by_memory=True), 300
-        limit = lambda: self.closest[0] if self.closest else float("inf")  # noqa: E731
-        for leaf in tree.leaves(limit, self.deadline + 10):
+    def nothing_fits(self, walks: Mapping[Mesh, Walk], is_certain: bool) -> LayoutError:
+        """The layout found that needs least memory, and by how much it is too much."""
+        name, room = f"search_layout of {self.problem.graph.name} on {self.problem.slice}", self.problem.memory
+        tree, started = self.tree(by_memory=True), self.planned
+        for leaf in tree.leaves(lambda: self.closest[0] if self.closest else math.inf, lambda: False):
             self.weigh(leaf, walks[leaf.mesh])
-            budget -= 1
-            if not budget:
+            if self.planned - started == MOST_TRIED:
                 break
-        if self.closest is None:
-            return LayoutError(f"search_layout of {self.problem.graph.name}: no legal layout within the time given")
         n_bytes, leaf = self.closest
         best = self.problem.candidate(leaf.mesh, as_layout(leaf.places))
+        said = "nothing fits" if is_certain else f"found none that fits in {PATIENCE} x {self.seconds} s + 10 s,"
         return LayoutError(
-            f"search_layout of {self.problem.graph.name} on {self.problem.slice}: nothing fits in "
-            f"{format_bytes(self.problem.memory)} a device; closest is layout '{best.layout}' on mesh '{best.mesh}' with "
-            f"{format_bytes(n_bytes)}, {format_bytes(n_bytes - self.problem.memory)} too much ({best.memory}); "
+            f"{name}: {said} in {format_bytes(room)} a device; closest is layout '{best.layout}' on mesh '{best.mesh}' "
+            f"with {format_bytes(n_bytes)}, {format_bytes(n_bytes - room)} too much ({best.memory}); "
             "use more chips, smaller sizes, or a narrower dtype"
         )
 

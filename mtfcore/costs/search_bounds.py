@@ -9,9 +9,10 @@ layout wants is where a result then lies). Those dimensions are the product's *s
                            + Σ over stacks of a loop that are split turn by turn: (g-1)/g of what it holds of the stack
 
 the second because each device then has an addend only, and at least a reduce-scatter over those g devices is due where
-the result is wanted reduced; the third because each turn needs its entry on every device. A dimension that is not placed yet counts with all axes left to it for what helps, and with
-none for what hurts. The search checks the bound on every layout that it plans, and claims no proof if it was ever too
-high. Sources: arXiv 1811.02084, section 6 (which einsum needs which all-reduce). Next file to read: `search_walk`.
+the result is wanted reduced; the third because each turn needs its entry on every device. A dimension that is not
+placed yet counts with all axes left to it for what helps, and with none for what hurts. The search checks the bound on
+every layout that it plans, and claims no proof if it was ever too high. Source: arXiv 1811.02084, section 6 (which
+einsum needs which all-reduce). Next file to read: `search_walk`.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ def _stacks(scopes: Scopes, graph: Graph, loop: Op) -> list[Product]:
     stacked = [graph.ops[i] for i in dict.fromkeys(loop.inputs[first : first + loop.params["n_stacked"]])]
     placed = [op for op in stacked if op.out == LAYOUT or (op.kind == "input" and id(graph) not in scopes.around)]
     return [
-        Product(frozenset(), op.dtype, 0, frozenset(op.names[:1]), frozenset(op.names), volume(op.dims) * itemsize(op.dtype))
+        Product(
+            frozenset(), op.dtype, 0, frozenset(op.names[:1]), frozenset(op.names), volume(op.dims) * itemsize(op.dtype)
+        )
         for op in placed
         if op.params.get("name") not in scopes.place
     ]
@@ -154,7 +157,9 @@ class Bounds:
     def __init__(
         self, mesh: Mesh, dims: Sequence[str], work: Sequence[Product], rates: Rates, inputs: Sequence[tuple[Dims, int]]
     ) -> None:
-        self.parts = [math.prod(s for k, (_, s) in enumerate(mesh.axes) if m >> k & 1) for m in range(1 << len(mesh.axes))]
+        self.parts = [
+            math.prod(s for k, (_, s) in enumerate(mesh.axes) if m >> k & 1) for m in range(1 << len(mesh.axes))
+        ]
         number = {dim: k for k, dim in enumerate(dims)}
 
         def numbers(names: Dims) -> tuple[int, ...]:

@@ -44,7 +44,9 @@ class Candidate:
 
     def __repr__(self) -> str:
         time = format_seconds(self.seconds.total)
-        return f"<{self.layout or 'nothing split'} on {self.mesh}: {time}, {format_bytes(self.memory.total)} (modelled)>"
+        return (
+            f"<{self.layout or 'nothing split'} on {self.mesh}: {time}, {format_bytes(self.memory.total)} (modelled)>"
+        )
 
 
 @dataclass(frozen=True)

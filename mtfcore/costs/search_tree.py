@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -93,9 +92,9 @@ class Tree:
         """No layout that has not been handed out takes less than this."""
         return self.heap[0][0] if self.heap else float("inf")
 
-    def leaves(self, limit: Callable[[], float], deadline: float = float("inf")) -> Iterator[Leaf]:
+    def leaves(self, limit: Callable[[], float], is_time_up: Callable[[], bool]) -> Iterator[Leaf]:
         """Complete layouts in order of their bounds, until the bound reaches `limit()` or time is up."""
-        while self.heap and self.least < limit() and time.perf_counter() < deadline:
+        while self.heap and self.least < limit() and not is_time_up():
             bound, _, _, branch, node = heapq.heappop(self.heap)
             if len(node) == len(branch.dims):
                 yield Leaf(branch.mesh, dict(zip(branch.dims, (axes for _, axes in node), strict=True)), bound)

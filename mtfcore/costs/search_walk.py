@@ -5,8 +5,8 @@
 
 An operation's steps follow from where its operands lie (in every form), where its result is wanted, and the mesh; most
 layouts of a search agree on most of that. So each operation is planned once by the real rule, its steps recorded with
-their values numbered from the operation's own start, and then copied. Nothing here decides anything, so there is no second
-description of the planner; tests compare programs step by step. Next file to read: `search_tree`.
+their values numbered from the operation's own start, and then copied. Nothing here decides anything, so there is no
+second description of the planner; tests compare programs step by step. Next file to read: `search_tree`.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class _Planner(Planner):
         steps, values = len(self.steps), len(self.shardings)
         known = {i: len(self.forms[i]) for i in dict.fromkeys(op.inputs)}
         bodies = set(self.everywhere)
+        self.exchanged = {}  # what one operation made for another is no part of what it looks at: each stands alone
         super().operation(number, op)
         self.kept[key] = self._record(number, op, steps, values, known, bodies)
 
@@ -95,7 +96,7 @@ class _Planner(Planner):
         return (id(self.graph), number, forms, self._wanted(op))
 
     def _wanted(self, op: Op) -> Any:
-        if op.out == LAYOUT:
+        if op.out == LAYOUT or op.kind == "random":
             return tuple(self.rules.get(name, ()) for name in op.names)
         if isinstance(op.out, Like):
             return self.everywhere[id(op.out.graph)][op.out.number]
@@ -108,9 +109,7 @@ class _Planner(Planner):
         names, likes = self.walk.looks[id(body)]
         return tuple(self.rules.get(name, ()) for name in names), tuple(self.everywhere[at][n] for at, n in likes)
 
-    def _record(
-        self, number: int, op: Op, steps: int, values: int, known: Mapping[int, int], bodies: set[int]
-    ) -> Kept:
+    def _record(self, number: int, op: Op, steps: int, values: int, known: Mapping[int, int], bodies: set[int]) -> Kept:
         """What the operation added, with values as references that hold in any plan."""
         old = {value: (OLD, i, s) for i in known for s, value in self.forms[i].items() if value < values}
 

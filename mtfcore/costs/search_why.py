@@ -53,7 +53,9 @@ def _labelled(program: Program, times: int) -> Iterator[tuple[str, object, int]]
 def why(winner: Candidate, other: Candidate) -> str:
     """One sentence: how much longer the other takes, what it places differently, and what that costs."""
     more = other.seconds.total / winner.seconds.total - 1
-    slower = f"takes {more:.1%} longer" if more > 5e-5 else "takes as long" if more > -5e-5 else f"is {-more:.1%} faster"
+    slower = (
+        f"takes {more:.1%} longer" if more > 5e-5 else "takes as long" if more > -5e-5 else f"is {-more:.1%} faster"
+    )
     said = [_places(winner, other), *_costs(winner, other), _memory(winner, other)]
     return f"{slower}: {'; '.join(part for part in said if part)}"
 
@@ -81,7 +83,9 @@ def _costs(winner: Candidate, other: Candidate) -> Iterator[str]:
     sent = {label: theirs.get(label, Part()).sent - ours.get(label, Part()).sent for label in labels}
     total = sum(sent.values())
     if abs(other.seconds.communicate - winner.seconds.communicate) > 1e-6 * winner.seconds.total:
-        largest = sorted((label for label in labels if sent[label] * total > 0), key=lambda n: -abs(sent[n]))[:MOST_PARTS]
+        largest = sorted((label for label in labels if sent[label] * total > 0), key=lambda n: -abs(sent[n]))[
+            :MOST_PARTS
+        ]
         named = [f"{format_bytes(abs(sent[n]))} for {n}{_kinds(theirs, ours, n)}" for n in largest]
         spent = format_seconds(abs(other.seconds.communicate - winner.seconds.communicate))
         yield f"sends {format_bytes(abs(total))} {_more(total)}, {spent}: {', '.join(named)}"

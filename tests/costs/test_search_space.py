@@ -1,0 +1,124 @@
+"""The space of a layout search, plans made by copying, and bounds: each against the planner itself."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from costs.brute_force import every_layout, seconds
+from costs.functions_to_search import SMALL, language_model, random_function, two_layers
+
+import mtfcore as mtf
+from mtfcore.costs.search import Problem, time_of
+from mtfcore.costs.search_bounds import Bounds, Rates, placed_inputs, products
+from mtfcore.costs.search_space import Space, as_layout, factorings
+from mtfcore.costs.search_tree import Branches
+from mtfcore.costs.search_walk import Walk
+
+NET = "batch:8 io:4 hidden:12"
+
+
+def test_factorings_are_all_products_once():
+    assert [str(mesh) for mesh in factorings(8)] == ["all:8", "rows:2 cols:4", "rows:2 cols:2 planes:2"]
+    assert [str(mesh) for mesh in factorings(1)] == ["all:1"]
+    sizes = [tuple(mesh.shape.values()) for mesh in factorings(512)]
+    assert len(sizes) == 12 and (16, 32) in sizes and len(set(sizes)) == 12
+    assert len(factorings(512, ordered=True)) == 1 + 8 + 28
+
+
+def plannable(fn, mesh, layouts, **how):
+    """The layouts that `mtf.plan` takes."""
+    for layout in layouts:
+        try:
+            mtf.plan(fn, mesh, layout, **how)
+        except mtf.LayoutError:
+            continue
+        yield layout
+
+
+@pytest.mark.parametrize("mesh", ["all:4", "rows:2 cols:4", "rows:2 cols:2"])
+def test_legal_layouts_are_those_that_the_planner_takes(mesh):
+    """Of each renaming of equal axes one; without equal axes, each."""
+    mesh, space = mtf.Mesh(mesh), Space.of(two_layers.trace(NET))
+    ours = {as_layout(places) for places in space.layouts(mesh)}
+    theirs = list(plannable(two_layers, mesh, every_layout(mesh, ["batch", "io", "hidden"]), sizes=NET))
+    assert ours <= set(theirs)
+    names = [dict(zip(mesh.names, order, strict=True)) for order in itertools.permutations(mesh.names)]
+    alike = [new for new in names if all(mesh[a] == mesh[b] for a, b in new.items())]
+    renamed = {mtf.Layout([(d, tuple(new[a] for a in on)) for d, on in one.rules]) for one in ours for new in alike}
+    assert renamed == set(theirs)
+    assert len(alike) == 1 or len(ours) < len(theirs)
+
+
+def test_axes_named_in_the_function_are_not_collapsed():
+    @mtf.function
+    def pinned(x: "batch io", w: "io hidden"):
+        return mtf.reshard(mtf.einsum(x, w, out="batch hidden"), "batch:cols hidden")
+
+    space = Space.of(pinned.trace(NET))
+    assert space.named == {"cols"}
+    assert all("cols" in mesh.names for mesh in space.meshes(8)) and mtf.Mesh("rows:4 cols:2") in space.meshes(8)
+    assert Space.of(two_layers.trace(NET), {"x": "batch:rows io"}).named == {"rows"}
+
+
+def assert_same(ours: mtf.Program, theirs: mtf.Program) -> None:
+    assert [port.sharding for port in ours.inputs] == [port.sharding for port in theirs.inputs]
+    assert [(p.value, p.sharding) for p in ours.outputs] == [(p.value, p.sharding) for p in theirs.outputs]
+    assert len(ours.steps) == len(theirs.steps)
+    for a, b in zip(ours.steps, theirs.steps, strict=True):
+        for name in (
+            "kind",
+            "inputs",
+            "outputs",
+            "before",
+            "after",
+            "dtype",
+            "axes",
+            "group",
+            "n_bytes",
+            "flops",
+            "why",
+        ):
+            assert getattr(a, name) == getattr(b, name), name
+        if a.body is not None:
+            assert_same(a.body, b.body)
+
+
+@pytest.mark.parametrize("mesh", ["rows:2 cols:4", "rows:2 cols:2 planes:2"])
+def test_a_walk_gives_the_steps_of_plan(mesh):
+    """Also when most of what it gives was recorded under other layouts, loops included."""
+    mesh, graph = mtf.Mesh(mesh), language_model.trace(SMALL, "bf16")
+    walk, layouts = Walk(graph, mesh), list(Space.of(graph).layouts(mesh))
+    for places in random.Random(3).sample(layouts, 40):
+        layout = as_layout(places)
+        again = walk.program(layout)
+        assert_same(walk.program(layout), mtf.plan(language_model, mesh, layout, sizes=SMALL, dtype="bf16"))
+        assert_same(walk.program(layout), again)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_layout_takes_less_than_its_bound(seed):
+    fn, sizes = random_function(seed)
+    where, graph = mtf.topology("v5e:2x2"), fn.trace(sizes, "bf16")
+    rates, space = Rates(where.peak_flops_per_device, where.link_bytes_per_second), Space.of(graph)
+    for mesh in space.meshes(4):
+        dims = list(space.dims)
+        branches = Branches(space, mesh, dims, Bounds(mesh, dims, products(graph, {}), rates, placed_inputs(graph, {})))
+        for places in space.layouts(mesh):
+            program = mtf.plan(fn, mesh, as_layout(places), sizes=sizes, dtype="bf16")
+            for depth in range(len(dims) + 1):
+                bit = {name: 1 << k for k, name in enumerate(mesh.names)}
+                chosen = [(sum(bit[a] for a in places[dim]), places[dim]) for dim in dims[:depth]]
+                least, most = branches.masks(chosen)
+                assert branches.bounds.time(least, most) <= seconds(program, where) * (1 + 1e-9)
+                held = sum(p.sharding.bytes_per_device(mesh, p.dtype) for p in program.inputs)
+                assert branches.bounds.memory(most) <= held
+
+
+def test_time_is_that_of_flops_and_link_bytes():
+    problem = Problem.of(language_model, "v2:2x2", SMALL, "bf16", None, None, "paper")
+    program = problem.plan(mtf.Mesh("rows:2 cols:4"), mtf.Layout("batch:rows d_ff:cols heads:cols vocab:cols"))
+    work, sent = time_of(program, problem.rates)
+    assert work == pytest.approx(program.flops() / 22.5e12)
+    assert sent == pytest.approx(float(program.link_bytes()) / 60e9) and sent > 0
