@@ -15,7 +15,8 @@ from jax import Array, lax
 from mtfcore.kernels import KERNELS, Call
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
-from mtfcore.steps import INPUT, OUTPUT, Program, Step
+from mtfcore.sharding import Axes
+from mtfcore.steps import INPUT, OUTPUT, Program, Step, keeps_nan
 
 Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
 
@@ -114,7 +115,23 @@ def _all_reduce(step: Step, array: Array, mesh: Mesh) -> Array:
     by = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[step.params.get("fn", "sum")]
     if array.dtype == bool:  # bool has no collective of its own: one byte a truth value
         return by(array.astype(jnp.uint8), step.axes).astype(bool)
+    if keeps_nan(step):
+        return _with_nan(by, array, step.axes)
     return by(array, step.axes)
+
+
+def _with_nan(by: Callable, array: Array, axes: Axes) -> Array:
+    """Largest or smallest floats, NaN wherever one is, as jnp.max has it. A collective of floats may lose it (XLA's on
+    CPU does), so what travels are whole numbers of as many bits that stand in the same order."""
+    whole = jnp.dtype(f"int{8 * array.dtype.itemsize}")
+    ends = jnp.iinfo(whole)
+
+    def turned(bits: Array) -> Array:  # negative floats rise as their bits fall; its own inverse
+        return jnp.where(bits < 0, bits ^ jnp.array(ends.max, whole), bits)
+
+    worst = jnp.array(ends.max if by is lax.pmax else ends.min, whole)  # both are the bits of a NaN
+    sent = jnp.where(jnp.isnan(array), worst, turned(lax.bitcast_convert_type(array, whole)))
+    return lax.bitcast_convert_type(turned(by(sent, axes)), array.dtype)
 
 
 def _all_to_all(step: Step, array: Array, mesh: Mesh) -> Array:

@@ -14,9 +14,9 @@ import textwrap
 from mtfcore.mesh import Mesh
 from mtfcore.random_lines import RANDOM
 from mtfcore.sharding import Sharding
-from mtfcore.source_lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
+from mtfcore.source_lines import WITH_NAN, WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
 from mtfcore.spatial_lines import SPATIAL
-from mtfcore.steps import MOVES, Port, Program, Step
+from mtfcore.steps import MOVES, Port, Program, Step, keeps_nan
 from mtfcore.value_names import Names
 
 WIDTH = 108
@@ -33,7 +33,7 @@ mesh = jax.make_mesh({shape}, {names}, axis_types=({auto},) * {count})
 
 {specs}
 
-
+{helpers}
 @jax.jit
 @jax.shard_map(mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 def {name}({arguments}):
@@ -58,6 +58,7 @@ def source(program: Program) -> str:
     return _HEAD.format(
         size=mesh.size, shape=shape_text(mesh.shape.values()), names=_tuple([f'"{name}"' for name in mesh.names]),
         auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(_specs(program, arguments)), name=names.function,
+        helpers=WITH_NAN if any(map(keeps_nan, program.walk())) else "",
         arguments=", ".join(arguments), body=textwrap.indent("\n".join(body), INDENT), results=_results(program),
     )  # fmt: skip
 

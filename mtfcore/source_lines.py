@@ -16,7 +16,7 @@ from mtfcore.dtypes import long_name
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import permute_axes, permute_pairs
 from mtfcore.sharding import Axes, Sharding
-from mtfcore.steps import Step
+from mtfcore.steps import Step, keeps_nan
 from mtfcore.value_names import number_text
 
 Operands = Sequence[str]
@@ -86,6 +86,8 @@ def _all_reduce(step: Step, operands: Operands, mesh: Mesh) -> str:
     fn = {"sum": "lax.psum", "max": "lax.pmax", "min": "lax.pmin"}[step.params.get("fn", "sum")]
     if step.dtype == "bool":  # truth values travel as bytes
         return called(fn, f"{operands[0]}.astype(jnp.uint8)", quoted(step.axes)) + ".astype(jnp.bool_)"
+    if keeps_nan(step):
+        return called("with_nan", fn, operands[0], quoted(step.axes))
     return called(fn, operands[0], quoted(step.axes))
 
 
@@ -237,6 +239,23 @@ def _constant(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 def _index(step: Step, operands: Operands, mesh: Mesh) -> str:
     return called("jnp.arange", str(step.after.shape[0]), f"dtype={dtype_name(step.dtype)}")
+
+
+# Printed above the function where a line needs it.
+WITH_NAN = '''
+def with_nan(reduce, t, axes):
+    """lax.pmax or lax.pmin that keep NaN, which a CPU's lose: whole numbers in the order of the floats travel."""
+    whole = jnp.dtype(f"int{8 * t.dtype.itemsize}")
+    least, most = jnp.iinfo(whole).min, jnp.iinfo(whole).max  # the bits of two NaNs
+
+    def turned(bits):
+        return jnp.where(bits < 0, bits ^ most, bits)
+
+    bits = turned(lax.bitcast_convert_type(t, whole))
+    sent = jnp.where(jnp.isnan(t), most if reduce is lax.pmax else least, bits)
+    return lax.bitcast_convert_type(turned(reduce(sent, axes)), t.dtype)
+
+'''
 
 
 WRITERS: dict[str, Callable[[Step, Operands, Mesh], str]] = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from mtfcore.dtypes import itemsize
+from mtfcore.dtypes import is_float, itemsize
 from mtfcore.mesh import Mesh
 from mtfcore.notation import format_axes
 from mtfcore.numbers import count
@@ -217,6 +217,12 @@ class Program:
         from mtfcore.rendering import render_program
 
         return render_program(self, path, subtree_renderer)
+
+
+def keeps_nan(step: Step) -> bool:
+    """Whether an all-reduce by max or min must say so where one device has NaN; what softmax takes out need not."""
+    fn = step.params.get("fn", "sum")
+    return step.kind == "all_reduce" and fn != "sum" and is_float(step.dtype) and not step.params.get("flat")
 
 
 def split_by_axis(step: Step, mesh: Mesh) -> dict[str, Fraction]:

@@ -19,7 +19,8 @@ MOVED = {
     "slice": "sliced", "mask": "masked", "all_gather": "gathered", "reduce_scatter": "scattered",
     "all_reduce": "summed", "all_to_all": "exchanged", "permute": "permuted", "halo_exchange": "received",
 }  # fmt: skip
-RESERVED = frozenset({"jax", "jnp", "lax", "mesh", "P", "AxisType", "NamedSharding", "in_specs", "out_specs", "place"})
+RESERVED = frozenset({"jax", "jnp", "lax", "mesh", "P", "AxisType", "NamedSharding", "in_specs", "out_specs", "place",
+                      "with_nan"})
 
 
 class Names:

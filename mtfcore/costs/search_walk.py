@@ -96,7 +96,7 @@ class _Planner(Planner):
         return (id(self.graph), number, forms, self._wanted(op))
 
     def _wanted(self, op: Op) -> Any:
-        if op.out == LAYOUT or op.kind == "random":
+        if by_layout(op):
             return tuple(self.rules.get(name, ()) for name in op.names)
         if isinstance(op.out, Like):
             return self.everywhere[id(op.out.graph)][op.out.number]
@@ -156,11 +156,16 @@ def _renumbered(step: Step, inputs: tuple[int, ...], outputs: tuple[int, ...]) -
     return again
 
 
+def by_layout(op: Op) -> bool:
+    """Whether the layout places the result; random numbers it places even where nobody asks."""
+    return op.out == LAYOUT or (op.kind == "random" and op.out is None)
+
+
 def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
     """Dimensions that the layout may place inside a loop, and tensors elsewhere that its cotangents lie like."""
     inside = list(graphs(body))
     own = {id(part) for part in inside}
     ops = [op for part in inside for op in part.ops]
-    names = dict.fromkeys(name for op in ops if op.out == LAYOUT for name in op.names)
+    names = dict.fromkeys(name for op in ops if by_layout(op) for name in op.names)
     likes = [(id(op.out.graph), op.out.number) for op in ops if isinstance(op.out, Like)]
     return tuple(names), tuple(dict.fromkeys(like for like in likes if like[0] not in own))
