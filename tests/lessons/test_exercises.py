@@ -99,6 +99,32 @@ WRONG = {
         (lambda mesh, sizes, budget: "batch:(rows cols)", "expected at most"),  # always data-parallel
         (lambda mesh, sizes, budget: "hidden:(rows cols)", "expected at most"),
     ],
+    "06 backward": [
+        (lambda x, w, d: (mtf.einsum(x, d, out="io hidden"), mtf.einsum(d, w, out="batch io")), "shape"),  # swapped
+        (lambda x, w, d: (mtf.einsum(d, w, out="batch io") * 2.0, mtf.einsum(x, d, out="io hidden")), "that differ"),
+        (lambda x, w, d: mtf.einsum(x, d, out="io hidden"), "two tensors"),  # one of the two
+        (lambda x, w, d: (mtf.einsum(x, w, out="batch io"), mtf.einsum(x, d, out="io hidden")), "that differ"),
+    ],
+    "06 state": [
+        (lambda rows, cols, r, c, o: 4 * (rows // r) * (cols // c) * {"sgd": 1, "adam": 3}.get(o, 1), "adafactor"),
+        (lambda rows, cols, r, c, o: 4 * rows * cols * {"sgd": 1, "adam": 3}.get(o, 2), "sgd"),  # not cut
+        (lambda rows, cols, r, c, o: (rows // r) * (cols // c), "bytes"),  # elements
+    ],
+    "06 padded": [
+        (lambda size, parts: (size // parts * parts + parts, 0.5), "expected"),  # one more, always
+        (lambda size, parts: (-(-size // parts) * parts, (-(-size // parts) * parts - size) / size), "share wasted"),
+        (lambda size, parts: -(-size // parts) * parts, "the answer has two parts"),
+    ],
+    "06 layout_within": [
+        (lambda mesh, sizes, budget: "batch:(rows cols)", "expected at most"),  # always data-parallel
+        (lambda mesh, sizes, budget: "", "expected at most"),  # sends nothing and works eight times as much
+        (lambda mesh, sizes, budget: "rows:batch", "expected one of LAYOUTS"),
+    ],
+    "06 choice_within": [
+        (lambda held, budget: ("adam", False), "budget"),  # never asks
+        (lambda held, budget: ("adafactor", True), "budget"),  # always the smallest
+        (lambda held, budget: ("adam", held("adam", False) > budget), "budget"),  # never Adafactor
+    ],
     "03 mistakes": [
         ({1, 3, 4, 5, 6}, "claim 5"),  # lines taken for rings
         ({3, 4, 6}, "claim 1"),
