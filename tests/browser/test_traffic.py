@@ -115,6 +115,10 @@ def test_it_rests_off_screen_and_obeys_less_motion(shown: Page) -> None:
 def test_the_real_collective_stands_beside_the_schedule(shown: Page) -> None:
     control(shown, "kind", "select").select_option("all_to_all")
     expect(sentence(shown)).to_contain_text("each device has one block for every other device")
+    for _ in range(2):
+        button(shown, "Forward ▶").click()
+    expect(sentence(shown)).to_contain_text("The busiest link has carried 1.62 MiB")
+    expect(view(shown).locator("[data-carried='0']")).to_have_text("1.62 MiB")  # the page's own rounding of 1.625
     control(shown, "run", "button").click()
     ran = shown.locator(".mw-ran[data-same]")
     expect(ran).to_have_attribute("data-same", "true", timeout=60_000)

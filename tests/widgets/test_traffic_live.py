@@ -186,6 +186,15 @@ def test_on_an_attached_mesh_it_says_that_there_is_none():
     assert "no TPU or GPU is attached" in explorer.sentence
 
 
+def test_a_run_that_fills_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(live_traffic, "MOST_BYTES", 1 << 10)
+    explorer = traffic(two_layers, **SETTINGS)
+    explorer.top.press({"run": True})
+    with pytest.raises(mtf.LayoutError):
+        explorer.queue.join(60)
+    assert "the limit here is 1 KiB: use smaller sizes" in explorer.sentence
+
+
 # ---- figures
 
 

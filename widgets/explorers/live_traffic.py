@@ -22,15 +22,16 @@ from mtfcore.events import Tally, expected_events
 from mtfcore.functions import Function
 from widgets.controls import Button, Choice, Control, IntBox, TextBox, most
 from widgets.explorers.inputs import example_inputs
-from widgets.explorers.planned import guard, planned
+from widgets.explorers.planned import planned, run_bytes
 from widgets.explorers.watching import watched
 from widgets.figures.live_traffic import Facts, live_facts, pair_words, plan_words, run_words, table
 from widgets.frame import Frame, Progress, Result, Shown
-from widgets.numbers import count, tagged_html
+from widgets.numbers import count, origin, quantity, tagged_html
 from widgets.state import State, call_text
 from widgets.views.live_view import LiveView, still_live
 
 MOST_DEVICES = 64
+MOST_BYTES = 1 << 30
 MOST_EVENTS = 20_000  # a mark costs about a millisecond
 SLOW_SECONDS = 4.0  # about how long a run takes in slow motion
 PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
@@ -161,7 +162,7 @@ class LiveTraffic(Frame):
     def run(self, settings: State) -> Iterator[Progress]:
         """Run with marks, and tell what has happened 20 times a second."""
         program, _ = self.plan(settings)
-        self._check_size(program, settings)
+        self._check_size(program)
         total, tally, what = expected_events(program), Tally(program), f"{settings['on']} device"
         yield Progress(0, total, f"starting {count(program.mesh.size, what)}")
         self._tell(program, tally, "running")
@@ -174,14 +175,17 @@ class LiveTraffic(Frame):
             self._tell(program, tally, "finished" if tally.n_events == total else "stopped")
         return tally
 
-    def _check_size(self, program: mtf.Program, settings: State) -> None:
+    def _check_size(self, program: mtf.Program) -> None:
+        if (held := run_bytes(program)) > MOST_BYTES:
+            raise LayoutError(
+                f"this run would hold {origin(quantity(held, 'iB'), 'modelled')} of values of all its devices in this "
+                f"computer's memory; the limit here is {quantity(MOST_BYTES, 'iB')}: use smaller sizes"
+            )
         if (events := expected_events(program)) > MOST_EVENTS:
             raise LayoutError(
                 f"this run would tell of {events:,} events, each of which costs about a millisecond here; the limit is "
                 f"{MOST_EVENTS:,}: fewer devices, or fewer turns of its loop"
             )
-        if isinstance(self._what, Function):
-            guard(program, _plan_texts(settings), self._what)
 
     def _pause(self, program: mtf.Program) -> float:
         turns = sum(step.times for step in program.collectives())

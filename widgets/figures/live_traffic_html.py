@@ -112,15 +112,16 @@ def grouped(facts: Facts) -> dict[tuple[str, int], list[tuple[int, int]]]:
 
 def _path(facts: Facts, pitch: float, axis: str, strength: int, pairs: list[tuple[int, int]]) -> str:
     gap = 1.0 if pitch > 6 else 0.0
+    crisp = {} if gap else {"shape_rendering": "crispEdges"}  # or lines show between cells that touch
     boxes = (
         (EDGE + other * pitch + gap / 2, EDGE + one * pitch + gap / 2, pitch - gap, pitch - gap) for one, other in pairs
     )
     colour = axis_colours(name for name, _ in facts["mesh"]).get(axis, MIXED)
-    return tag("path", d=rectangles(boxes), fill=colour, opacity=LEVELS[strength], data_axis=axis or "several")
+    return tag("path", d=rectangles(boxes), fill=colour, opacity=LEVELS[strength], data_axis=axis or "several", **crisp)
 
 
 def _numbers(n: int, pitch: float) -> Iterator[str]:
-    every = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128) if pitch * step >= 13 or step == 128)
+    every = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128) if pitch * step >= 20 or step == 128)
     for device in range(0, n, every):
         middle = EDGE + (device + 0.5) * pitch
         yield text(str(device), middle, EDGE - 5, size=10, text_anchor="middle")

@@ -28,7 +28,7 @@ def places(facts: Facts) -> dict[str, Any]:
     box = (max(8.0 * facts["n_devices"] + 8, 44.0), 34.0) if cells else (22.0, 22.0)
     centres = _centres(sizes, facts["way"] != "line", box)
     left, top = (min(point[n] for point in centres) for n in (0, 1))
-    bend = 0.0 if _is_flat(sizes, facts["way"]) else 26.0  # room for wires that go round the end
+    bend = 0.0 if _is_flat(sizes, facts["way"]) else _bend(sizes, box) + 14  # room for wires that go round the end
     shift = (box[0] / 2 + MARGIN + bend - left, box[1] / 2 + MARGIN + bend - top)
     nodes = [(x + shift[0], y + shift[1]) for x, y in centres]
     width, height = (max(point[n] for point in nodes) + box[n] / 2 + MARGIN + bend for n in (0, 1))
@@ -123,11 +123,14 @@ def _goes_round(source: int, target: int, axis: int, direction: int, sizes: list
 
 
 def _bend(sizes: list[int], box: Point) -> float:
-    return box[1] / 2 + 10 if sum(size > 1 for size in sizes) == 2 else box[1] / 2 + 2
+    """How far a wire that goes round the end lies from the straight way."""
+    axes = sum(size > 1 for size in sizes)
+    return {1: box[1] / 2 + 24, 2: box[1] / 2 + 10}.get(axes, box[1] / 2 + 2)
 
 
 def _edge(point: Point, towards: Point, box: Point) -> Point:
-    """Where the way from a device's middle leaves its box."""
-    dx, dy = towards[0] - point[0], towards[1] - point[1]
-    share = min((box[0] / 2 - 1) / abs(dx) if dx else math.inf, (box[1] / 2 - 1) / abs(dy) if dy else math.inf, 0.9)
-    return point[0] + dx * share, point[1] + dy * share
+    """Where the way from a device leaves its box, or a little within: devices are drawn over links."""
+    within = SHIFTS[box[0] > 30] + 1
+    reach, way = [side / 2 - within for side in box], (towards[0] - point[0], towards[1] - point[1])
+    share = min([0.9, *(room / abs(far) for room, far in zip(reach, way, strict=True) if far)])
+    return point[0] + way[0] * share, point[1] + way[1] * share

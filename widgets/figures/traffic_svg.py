@@ -91,8 +91,8 @@ def along(points: list[list[float]], share: float) -> tuple[float, float]:
 
 
 def label_place(points: list[list[float]]) -> tuple[float, float]:
-    """Beside the middle of a link, on its own side."""
-    (x, y), (dx, dy) = along(points, 0.5), (points[2][0] - points[0][0], points[2][1] - points[0][1])
+    """Beside a link, on its own side, behind the message."""
+    (x, y), (dx, dy) = along(points, 0.4), (points[2][0] - points[0][0], points[2][1] - points[0][1])
     length = (dx * dx + dy * dy) ** 0.5 or 1.0
     return x + 22 * dy / length, y - 14 * dx / length + 3
 

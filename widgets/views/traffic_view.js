@@ -21,7 +21,9 @@ const button = (words, act) => {
 // The library's one way to write bytes: three digits and the prefix that fits.
 function bytes(value) {
   const place = value >= 1 ? Math.min(Math.floor(Math.log2(value) / 10), 6) : 0, size = value / 2 ** (10 * place);
-  const digits = size ? size.toFixed(Math.max(0, 2 - Math.floor(Math.log10(size)))) : "0";
+  const places = size ? Math.max(0, 2 - Math.floor(Math.log10(size))) : 0, exact = size * 10 ** places;
+  const even = exact % 1 === 0.5 ? 2 * Math.round(exact / 2) / 10 ** places : size;  // a tie goes to the even digit, as in Python
+  const digits = even.toFixed(places);
   const short = digits.includes(".") ? digits.replace(/\.?0+$/, "") : Number(digits).toLocaleString("en-US");
   return `${short} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][place]}`;
 }
