@@ -14,8 +14,9 @@ import textwrap
 from mtfcore.mesh import Mesh
 from mtfcore.random_lines import RANDOM
 from mtfcore.sharding import Sharding
-from mtfcore.source_lines import WITH_NAN, WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
+from mtfcore.source_lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
 from mtfcore.spatial_lines import SPATIAL
+from mtfcore.stage_lines import STAGES, WITH_NAN
 from mtfcore.steps import MOVES, Port, Program, Step, keeps_nan
 from mtfcore.value_names import Names
 
@@ -79,7 +80,7 @@ def statements(program: Program, names: Names, indent: int = 1) -> list[str]:
             written = _gather if step.kind == "gather" else _scatter
             lines += written(step, operands, names, program.mesh)
         else:
-            write = (WRITERS | SPATIAL | RANDOM)[step.kind]
+            write = (WRITERS | SPATIAL | RANDOM | STAGES)[step.kind]
             statement = f"{names[step.output]} = {write(step, operands, program.mesh)}"
             lines += _commented(statement, _comment(step), WIDTH - len(INDENT) * indent)
     return lines

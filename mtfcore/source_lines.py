@@ -185,17 +185,18 @@ def _reduce(step: Step, operands: Operands, mesh: Mesh) -> str:
     return ordered(result, kept, step.after.names)
 
 
-def _place(step: Step) -> int:
+def place_of(step: Step) -> int:
+    """Where the dimension along which a step works stands in its first operand."""
     return step.before[0].names.index(step.params["dim"])
 
 
 def _window(step: Step, operands: Operands, mesh: Mesh) -> str:
-    start, place = step.params["start"], _place(step)
+    start, place = step.params["start"], place_of(step)
     return f"{operands[0]}[{', '.join([':'] * place + [f'{start}:{start + step.after.shape[place]}'])}]"
 
 
 def _pad(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, value = _place(step), step.params["value"]
+    place, value = place_of(step), step.params["value"]
     widths = [(0, 0)] * len(step.after.dims)
     before = step.params.get("before", 0)
     widths[place] = (before, step.after.shape[place] - step.before[0].shape[place] - before)
@@ -205,28 +206,6 @@ def _pad(step: Step, operands: Operands, mesh: Mesh) -> str:
 def _concat(step: Step, operands: Operands, mesh: Mesh) -> str:
     parts = [ordered(name, s.names, step.after.names) for name, s in zip(operands, step.before, strict=True)]
     return called("jnp.concatenate", f"[{', '.join(parts)}]", f"axis={step.after.names.index(step.params['dim'])}")
-
-
-def _cumsum(step: Step, operands: Operands, mesh: Mesh) -> str:
-    if len(operands) == 2:  # parts summed already, and the totals of all
-        place, rank = _place(step), len(step.after.dims)
-        part = f"lax.axis_index({quoted(step.after.on[step.params['dim']])})"
-        index = f"[{', '.join([':'] + ['None'] * (rank - place - 1))}]" if place < rank - 1 else ""
-        before = f"jnp.arange({step.before[1].shape[place]}){index} < {part}"
-        return f"{operands[0]} + jnp.sum({operands[1]}, axis={place}, keepdims=True, where={before})"
-    return called("jnp.cumsum", operands[0], f"axis={_place(step)}", f"dtype={dtype_name(step.dtype)}")
-
-
-def _top_k(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, k, part = _place(step), step.params["k"], step.params["part"]
-    last = place == len(step.before[0].dims) - 1
-    found = f"lax.top_k({operands[0] if last else f'jnp.moveaxis({operands[0]}, {place}, -1)'}, {k})[{part}]"
-    found = found if last else f"jnp.moveaxis({found}, -1, {place})"
-    if len(operands) == 2:  # candidates, and where they stand in the whole
-        return called("jnp.take_along_axis", operands[1], found, f"axis={place}")
-    on = step.before[0].on[step.params["dim"]]
-    rows = step.before[0].local_shape(mesh)[place]
-    return f"{found} + lax.axis_index({quoted(on)}) * {rows}" if on and part == 1 else found
 
 
 def _reshape(step: Step, operands: Operands, mesh: Mesh) -> str:
@@ -241,26 +220,9 @@ def _index(step: Step, operands: Operands, mesh: Mesh) -> str:
     return called("jnp.arange", str(step.after.shape[0]), f"dtype={dtype_name(step.dtype)}")
 
 
-# Printed above the function where a line needs it.
-WITH_NAN = '''
-def with_nan(reduce, t, axes):
-    """lax.pmax or lax.pmin that keep NaN, which a CPU's lose: whole numbers in the order of the floats travel."""
-    whole = jnp.dtype(f"int{8 * t.dtype.itemsize}")
-    least, most = jnp.iinfo(whole).min, jnp.iinfo(whole).max  # the bits of two NaNs
-
-    def turned(bits):
-        return jnp.where(bits < 0, bits ^ most, bits)
-
-    bits = turned(lax.bitcast_convert_type(t, whole))
-    sent = jnp.where(jnp.isnan(t), most if reduce is lax.pmax else least, bits)
-    return lax.bitcast_convert_type(turned(reduce(sent, axes)), t.dtype)
-
-'''
-
-
 WRITERS: dict[str, Callable[[Step, Operands, Mesh], str]] = {
     "slice": _slice, "mask": _mask, "all_gather": _all_gather, "reduce_scatter": _reduce_scatter,
     "all_reduce": _all_reduce, "all_to_all": _all_to_all, "permute": _permute, "einsum": _einsum,
     "pointwise": _pointwise, "reduce": _reduce, "window": _window, "pad": _pad, "concat": _concat,
-    "cumsum": _cumsum, "top_k": _top_k, "reshape": _reshape, "constant": _constant, "index": _index,
+    "reshape": _reshape, "constant": _constant, "index": _index,
 }  # fmt: skip

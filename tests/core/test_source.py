@@ -123,6 +123,19 @@ def space(t: "A B", k: "P:3 B D:2"):
     return same, shorter, mtf.shift(t, "A", 5), mtf.shift(t, "A", -1, wrap=True), mtf.overlap_add(seen, "A", "P")
 
 
+@mtf.function(dtypes={"seed": "i32"})
+def stages(a: "M V", seed: ""):
+    values, places = mtf.top_k(a, "V", 2)
+    return values, places, mtf.cumsum(a, "V"), mtf.cumsum(a, "M"), mtf.max(a, "V"), mtf.min(a)
+
+
+@mtf.function(dtypes={"seed": "i32"})
+def chances(a: "M V", seed: ""):
+    seed = mtf.fold_in(seed, 7)
+    drawn = [draw("M V", a, seed) for draw in (mtf.random_uniform, mtf.random_normal, mtf.random_gumbel)]
+    return (*drawn, mtf.dropout(a, 0.25, seed), mtf.random_uniform("V", a, seed))
+
+
 def plan(fn: Any, mesh: str, layout: str, sizes: str, **more: Any) -> Program:
     return mtf.plan(fn, mesh, layout, sizes=sizes, **more)
 
@@ -151,6 +164,9 @@ PROGRAMS: dict[str, Any] = {
     "choices": lambda: plan(choices, "x:2", "V:x", "B:4 V:8"),
     "space": lambda: plan(space, "x:2", "A:x", "A:8 B:3"),
     "space, whole": lambda: plan(space, "x:2", "B:x", "A:8 B:4"),
+    "two stages": lambda: plan(stages, "x:4", "V:x", "M:4 V:32"),
+    "two stages, middle": lambda: plan(stages, "x:2 y:2", "M:x V:y", "M:6 V:32"),
+    "random numbers": lambda: plan(chances, "x:2 y:2", "M:x V:y", "M:4 V:6"),
     "wider": lambda: plan(wider, "x:2 y:2", "M:x N:y", "M:4 N:6"),
 }
 
@@ -228,7 +244,7 @@ def test_every_kind_of_step_is_among_the_programs():
     assert kinds >= {
         "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
         "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "index", "repeat", "constant",
-        "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "trim", "fold",
+        "random", "dropout", "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "trim", "fold",
     }  # fmt: skip
 
 
