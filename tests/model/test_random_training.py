@@ -15,7 +15,7 @@ from mtfcore.functions import Function
 from mtfcore.model.optimizers import SGD
 from mtfcore.model.step_function import training_step
 
-BATCH, STEPS, RATE, MOMENTUM = 8, 3, 0.05, 0.9
+BATCH, STEPS, RATE, MOMENTUM = 8, 3, 0.01, 0.9
 MESHES = ("a:8", "a:2 b:4", "a:4 b:2", "a:2 b:2 c:2", "a:2 b:3", "a:4")
 WIDTHS = (12, 24)
 POINTWISE = {"relu": (mtf.relu, jax.nn.relu), "tanh": (mtf.tanh, jnp.tanh), "gelu": (mtf.gelu, jax.nn.gelu),
@@ -100,7 +100,7 @@ def plain_loss(layers, p, x, y):
 def arrays(layers, seed):
     rng = np.random.default_rng(seed)
     of = sizes(layers)
-    params = {name: (rng.normal(size=[size for _, size in dims]) * 0.3).astype(np.float32)
+    params = {name: (rng.normal(size=[size for _, size in dims]) * 0.15).astype(np.float32)
               for name, dims in shapes(layers).items()}  # fmt: skip
     last = list(of)[-1]
     return params, {"x": rng.normal(size=(BATCH, 12)).astype(np.float32),
@@ -143,6 +143,7 @@ def test_drawn_functions_train_as_plain_jax_does(case):
         assume(False)
     params, data = arrays(layers, seed)
     expected, after = trained_plainly(layers, params, data)
+    assume(max(expected) < 100)  # a run that diverges doubles its rounding at every step
     run = mtf.simulate(program)
     state = run.put(params | {f"{name}_momentum": np.zeros_like(p) for name, p in params.items()})
     losses = []
