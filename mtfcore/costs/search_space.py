@@ -21,7 +21,7 @@ from functools import cached_property
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes, Sharding
-from mtfcore.tensor import LAYOUT, Graph
+from mtfcore.tensor import LAYOUT, Graph, Op
 
 NAMES = {0: (), 1: ("all",), 2: ("rows", "cols"), 3: ("rows", "cols", "planes")}
 MOST_AXES = 3
@@ -56,6 +56,11 @@ def graphs(graph: Graph) -> Iterator[Graph]:
             yield from graphs(op.params["body"])
 
 
+def by_layout(op: Op) -> bool:
+    """Whether the layout places the result; random numbers it places even where nobody asks."""
+    return op.out == LAYOUT or (op.kind == "random" and op.out is None)
+
+
 @dataclass(frozen=True)
 class Space:
     """The legal layouts of a function: which dimensions a layout can place, and which stand in one tensor."""
@@ -69,7 +74,7 @@ class Space:
         """Read off a graph: a layout places inputs that `place` does not, and results that are wanted by name only."""
         place = place or {}
         tensors = [graph.ops[n].dims for name, n in graph.inputs.items() if name not in place]
-        tensors += [op.dims for part in graphs(graph) for op in part.ops if op.out == LAYOUT]
+        tensors += [op.dims for part in graphs(graph) for op in part.ops if by_layout(op)]
         sizes: dict[str, set[int]] = {}
         for dim in itertools.chain.from_iterable(tensors):
             sizes.setdefault(dim.name, set()).add(dim.size)

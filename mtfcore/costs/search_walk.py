@@ -15,16 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mtfcore.costs.search_space import graphs
+from mtfcore.costs.search_space import by_layout, graphs
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.planning import Planner
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
-from mtfcore.tensor import LAYOUT, Graph, Like, Op
+from mtfcore.tensor import Graph, Like, Op
 
 OLD = -1  # a value that was there before the operation: (OLD, tensor, form); otherwise (number from the start,)
 Ref = tuple[Any, ...]
+
+
+MOST_LOOPS = 1_000  # loops kept; each holds the plan of a whole turn
 
 
 @dataclass(slots=True)
@@ -36,8 +39,17 @@ class Kept:
     dtypes: list[str]
     forms: list[tuple[int, Sharding, Ref]]
     placed: Sharding
+    home: Sharding | None
     loop: dict[int, list[tuple[Sharding, Ref]]] | None = None
-    inside: dict[int, dict[int, Sharding]] | None = None  # of loops: what their bodies placed, by graph
+    inside: dict[int, Inside] | None = None  # of loops: where their bodies' tensors lie, by graph
+
+
+@dataclass(slots=True)
+class Inside:
+    """What cotangents outside ask of a loop's body: where its tensors lie, and where their cotangents belong."""
+
+    placed: dict[int, Sharding]
+    homes: dict[int, Sharding]
 
 
 class Walk:
@@ -46,6 +58,8 @@ class Walk:
     def __init__(self, graph: Graph, mesh: Mesh, place: Mapping[str, Any] | None = None) -> None:
         self.graph, self.mesh, self.place = graph, mesh, place or {}
         self.kept: dict[tuple, Kept] = {}
+        self.loops: dict[tuple, Kept] = {}
+        self.asked: dict[int, tuple[int, int]] = {}  # step → the operation that asked for it (graph, number)
         self.inputs: dict[tuple, Sharding] = {}
         self.looks = {id(body): _looks(body) for body in graphs(graph) if body is not graph}
 
@@ -60,11 +74,11 @@ class _Planner(Planner):
 
     def __init__(self, graph: Graph, layout: Layout, walk: Walk) -> None:
         super().__init__(graph, walk.mesh, layout)
-        self.walk, self.kept, self.rules = walk, walk.kept, dict(layout.rules)
+        self.walk, self.rules = walk, dict(layout.rules)
 
     def inner(self, body: Graph) -> Planner:
         sub = _Planner(body, self.layout, self.walk)
-        self.everywhere[id(body)] = sub.placed
+        self.everywhere[id(body)] = sub
         sub.everywhere = self.everywhere
         return sub
 
@@ -79,37 +93,47 @@ class _Planner(Planner):
         return (name, *[self.rules.get(dim, ()) for dim in self.graph.ops[number].names])
 
     def operation(self, number: int, op: Op) -> None:
-        key = self._key(number, op)
-        if (kept := self.kept.get(key)) is not None:
-            self._again(number, kept)
+        if op.kind == "repeated":  # only names what a loop has made
+            super().operation(number, op)
             return
-        steps, values = len(self.steps), len(self.shardings)
-        known = {i: len(self.forms[i]) for i in dict.fromkeys(op.inputs)}
-        bodies = set(self.everywhere)
-        self.exchanged = {}  # what one operation made for another is no part of what it looks at: each stands alone
-        super().operation(number, op)
-        self.kept[key] = self._record(number, op, steps, values, known, bodies)
+        known = self.walk.loops if "body" in op.params else self.walk.kept
+        key, steps = self._key(number, op), len(self.steps)
+        if (kept := known.get(key)) is not None:
+            self._again(number, kept)
+        else:
+            values, forms = len(self.shardings), {i: len(self.forms[i]) for i in dict.fromkeys(op.inputs)}
+            bodies = dict(self.everywhere)
+            super().operation(number, op)
+            if len(known) >= MOST_LOOPS and known is self.walk.loops:
+                known.clear()
+            known[key] = self._record(number, steps, values, forms, bodies)
+        self.walk.asked.update((id(step), (id(self.graph), number)) for step in self.steps[steps:])
 
     def _key(self, number: int, op: Op) -> tuple:
         """All that the rules look at: places and forms of the operands, and where the result is wanted."""
-        forms = tuple((self.placed[i], *self.forms[i]) for i in op.inputs)
+        forms = tuple((self.placed[i], self.homes.get(i), *self.forms[i]) for i in op.inputs)
         return (id(self.graph), number, forms, self._wanted(op))
 
     def _wanted(self, op: Op) -> Any:
         if by_layout(op):
             return tuple(self.rules.get(name, ()) for name in op.names)
         if isinstance(op.out, Like):
-            return self.everywhere[id(op.out.graph)][op.out.number]
-        if op.kind == "repeated":
-            return tuple(s for s, _ in self.loops[op.inputs[0]][op.params["place"]])
+            return self._home(id(op.out.graph), op.out.number)
         return self._inside(op.params["body"]) if "body" in op.params else None
 
     def _inside(self, body: Graph) -> tuple:
         """What a loop's body looks at besides its inputs: the layout, and where tensors of other loops lie."""
         names, likes = self.walk.looks[id(body)]
-        return tuple(self.rules.get(name, ()) for name in names), tuple(self.everywhere[at][n] for at, n in likes)
+        return tuple(self.rules.get(name, ()) for name in names), tuple(self._home(at, n) for at, n in likes)
 
-    def _record(self, number: int, op: Op, steps: int, values: int, known: Mapping[int, int], bodies: set[int]) -> Kept:
+    def _home(self, at: int, number: int) -> Sharding:
+        """Where the cotangent of a tensor belongs."""
+        planner = self.everywhere[at]
+        return planner.homes.get(number, planner.placed[number])
+
+    def _record(
+        self, number: int, steps: int, values: int, known: Mapping[int, int], bodies: Mapping[int, Any]
+    ) -> Kept:
         """What the operation added, with values as references that hold in any plan."""
         old = {value: (OLD, i, s) for i in known for s, value in self.forms[i].items() if value < values}
 
@@ -123,11 +147,17 @@ class _Planner(Planner):
         forms = [(i, s, ref(v)) for i, n in known.items() for s, v in list(self.forms[i].items())[n:]]
         forms += [(number, s, ref(value)) for s, value in self.forms[number].items()]
         loop = self.loops.get(number)
+        new = {at: inside for at, inside in self.everywhere.items() if bodies.get(at) is not inside}
         return Kept(
-            made, self.shardings[values:], self.dtypes[values:], forms, self.placed[number],
+            made,
+            self.shardings[values:],
+            self.dtypes[values:],
+            forms,
+            self.placed[number],
+            self.homes.get(number),
             loop and {place: [(s, ref(v)) for s, v in found] for place, found in loop.items()},
-            {at: placed for at, placed in self.everywhere.items() if at not in bodies} if loop else None,
-        )  # fmt: skip
+            {at: Inside(inside.placed, inside.homes) for at, inside in new.items()} if loop else None,
+        )
 
     def _again(self, number: int, kept: Kept) -> None:
         """Add the same steps to this plan."""
@@ -144,6 +174,8 @@ class _Planner(Planner):
         for tensor, s, ref in kept.forms:
             self.forms[tensor][s] = value(ref)
         self.placed[number] = kept.placed
+        if kept.home is not None:
+            self.homes[number] = kept.home
         if kept.loop is not None:
             self.loops[number] = {place: [(s, value(r)) for s, r in found] for place, found in kept.loop.items()}
             self.everywhere.update(kept.inside)
@@ -154,11 +186,6 @@ def _renumbered(step: Step, inputs: tuple[int, ...], outputs: tuple[int, ...]) -
     again = object.__new__(Step)
     again.__dict__.update(step.__dict__, inputs=inputs, output=outputs[0], more=outputs[1:])
     return again
-
-
-def by_layout(op: Op) -> bool:
-    """Whether the layout places the result; random numbers it places even where nobody asks."""
-    return op.out == LAYOUT or (op.kind == "random" and op.out is None)
 
 
 def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
