@@ -1,6 +1,6 @@
 """A mixture of experts: a feedforward layer of which each token uses one or two of many, wherever they lie.
 
-    mixed = experts(x, gate, w_in, w_out, k=2)     # B L E · E experts_all · experts E F · experts F E
+    mixed = mixture(x, gate, w_in, w_out, k=2)     # B L E · E experts_all · experts E F · experts F E
     loss = loss + 0.01 * mixed.balance             # mixed.result: B L E; mixed.dropped: choices without a place
 
 With `B:rows experts:rows` both the tokens and the experts are split over one mesh axis. A tensor cannot have that axis
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
     weight: Tensor
 
 
-def experts(
+def mixture(
     x: Tensor,
     gate: Tensor,
     w_in: Tensor,
@@ -149,16 +149,16 @@ def _names(x: Tensor, gate: Tensor, w_in: Tensor, w_out: Tensor, group: str, tok
     elif choice and w_in.dim(inner[0]).size != gate.dim(choice[0]).size:
         sizes = f"{gate.dim(choice[0]).size} and {w_in.dim(inner[0]).size} experts"
         faults.append(f"gate is {gate!r}, w_in {w_in!r}: {sizes} ({inner[0]} comes first, so it is theirs)")
-    refuse(faults, "experts")
+    refuse(faults, "mixture")
     return _Names(model, choice[0], *inner)
 
 
 def _check_options(k: int, capacity_factor: float) -> None:
     if k not in (1, 2):
-        raise LayoutError(f"experts: k is {k!r:.200}; expected 1 or 2 experts a token")
+        raise LayoutError(f"mixture: k is {k!r:.200}; expected 1 or 2 experts a token")
     number = plain_number(capacity_factor)
     if number is None or not 0 < number < math.inf:
-        raise LayoutError(f"experts: capacity_factor is {capacity_factor!r:.200}; expected a number above 0, e.g. 1.25")
+        raise LayoutError(f"mixture: capacity_factor is {capacity_factor!r:.200}; expected a number above 0, e.g. 1.25")
 
 
 def _sum(tensors: list[Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ from core.sweep.checking import check_counts, quick
 
 import mtfcore as mtf
 from mtfcore.errors import LayoutError
-from mtfcore.model.experts import experts
+from mtfcore.model.experts import mixture
 
 SIZES = {"B": 4, "L": 12, "E": 6, "F": 8, "experts": 4, "experts_all": 4}
 TEXT = " ".join(f"{name}:{size}" for name, size in SIZES.items())
@@ -25,14 +25,14 @@ LAYOUTS = {
 
 
 @mtf.function
-def mixture(x: "B L E", gate: "E experts_all", w_in: "experts E F", w_out: "experts F E", k=2, factor=1.0):
-    return tuple(experts(x, gate, w_in, w_out, k=k, capacity_factor=factor))
+def layer_of(x: "B L E", gate: "E experts_all", w_in: "experts E F", w_out: "experts F E", k=2, factor=1.0):
+    return tuple(mixture(x, gate, w_in, w_out, k=k, capacity_factor=factor))
 
 
 def planned(mesh: str, layout: str, **options: Any) -> mtf.Program:
     @mtf.function
     def layer(x: "B L E", gate: "E experts_all", w_in: "experts E F", w_out: "experts F E"):
-        return mixture(x, gate, w_in, w_out, **options)
+        return layer_of(x, gate, w_in, w_out, **options)
 
     return mtf.plan(layer, mesh, layout, sizes=TEXT)
 
@@ -100,7 +100,7 @@ def test_a_tie_goes_to_the_first_expert_and_the_first_token():
 def layer_only(mesh: str, layout: str, k: int = 2, **more: Any) -> mtf.Program:
     @mtf.function
     def layer(x: "B L E", gate: "E experts_all", w_in: "experts E F", w_out: "experts F E"):
-        return experts(x, gate, w_in, w_out, k=k, capacity_factor=1.0).result
+        return mixture(x, gate, w_in, w_out, k=k, capacity_factor=1.0).result
 
     return mtf.plan(layer, mesh, layout, sizes=TEXT, strict=True, **more)
 
@@ -157,7 +157,7 @@ def in_jax(x: Any, gate: Any, w_in: Any, w_out: Any, k: int, capacity: int) -> j
 def test_gradients_are_those_of_jax(mesh, k):
     @mtf.function
     def slopes(x: "B L E", gate: "E experts_all", w_in: "experts E F", w_out: "experts F E"):
-        mixed = experts(x, gate, w_in, w_out, k=k, capacity_factor=1.0)
+        mixed = mixture(x, gate, w_in, w_out, k=k, capacity_factor=1.0)
         loss = mtf.sum(mtf.sin(mixed.result)) + mixed.balance
         return mtf.gradients(loss, {"x": x, "gate": gate, "w_in": w_in, "w_out": w_out})
 
@@ -172,7 +172,7 @@ def test_gradients_are_those_of_jax(mesh, k):
 def test_the_backward_of_the_all_to_alls_is_two_more():
     @mtf.function
     def slopes(x: "B L E", gate: "E experts_all", w_in: "experts E F", w_out: "experts F E"):
-        result = experts(x, gate, w_in, w_out, k=1).result
+        result = mixture(x, gate, w_in, w_out, k=1).result
         return mtf.gradients(mtf.sum(mtf.square(result)), (w_in, w_out, x))
 
     prog = mtf.plan(slopes, "x:4", "B:x experts:x", sizes=TEXT)
@@ -199,7 +199,7 @@ PLAIN = {"x": "B L E", "gate": "E experts_all", "w_in": "experts E F", "w_out": 
     ],
 )
 def test_what_does_not_fit_together_is_refused(dims, options, said):
-    fn = mtf.functions.Function.of("layer", PLAIN | dims, lambda **t: experts(*t.values(), **options).result)
+    fn = mtf.functions.Function.of("layer", PLAIN | dims, lambda **t: mixture(*t.values(), **options).result)
     with pytest.raises(LayoutError) as error:
         mtf.plan(fn, "x:2", sizes=TEXT)
     assert said in str(error.value)
