@@ -6,7 +6,8 @@
 
 Walk the steps with the arrow keys; drag a mesh axis and the plan follows; press Run and the same steps run on
 simulated devices, and any device's values can be seen before and after each step. What one device computes, holds
-and sends is modelled; values are those of the run, which has no times: simulated devices share one computer.
+and sends is modelled; values are those of the run, which has no times: simulated devices share one computer. "Watch its
+traffic" opens `live_traffic` on the same settings.
 Ideas: "Mesh-TensorFlow" (arXiv 1811.02084, section 4) and "Efficiently Scaling Transformer Inference" (arXiv
 2211.05102, section 3). Lesson 02 uses it. Next file to read: `../figures/program`.
 """
