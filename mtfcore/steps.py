@@ -92,6 +92,8 @@ class Step:
             if self.kind == "all_to_all":
                 tail = f" from {dims[0]} to {dims[1]}"
             return f"{kind} over {format_axes(self.axes)}{tail}"
+        if self.kind in ("edge", "extend", "trim", "fold"):
+            return f"{self.kind} of {self.params['dim']}"
         if self.kind == "repeat":
             return f"repeat {self.body.name} x {self.times}"
         if self.kind == "reduce":  # over a split dimension each device's result differs until the all-reduce

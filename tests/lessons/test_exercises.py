@@ -153,6 +153,31 @@ WRONG = {
         (_update("io hidden:data", gathered=False), "where it lies: expected 'io hidden'"),
         (_update("io hidden").call, "made with @mtf.function"),
     ],
+    "04 case": [
+        (lambda left, right, out, a, b: "kept" if a in out or b in out else "contracted", "case: expected"),
+        (lambda left, right, out, a, b: "conflict" if a != b else "kept", "case: expected"),  # whole is no conflict
+    ],
+    "04 cheapest": [
+        (lambda b, i, h, g, size: min(b * i, i * h) // g * size * (g - 1), "bytes"),  # the product stays where it is
+        (lambda b, i, h, g, size: i * h // g * size * (g - 1), "bytes"),  # always gather w
+        (lambda b, i, h, g, size: min(i * h, b * i + b * h // g) // g * size * (g - 1), "bytes"),  # two ways only
+    ],
+    "04 merge_bytes": [
+        (lambda n, g, before, after: n * (g - 1) if before and (before, after) != ("heads", True) else 0, "bytes"),
+        (lambda n, g, before, after: 0 if after else n * (g - 1), "bytes"),  # kv taken for carried
+        (lambda n, g, before, after: 0 if before == "heads" and after else n * (g - 1) // g, "bytes"),
+    ],
+    "04 halo_bytes": [
+        (lambda height, row, k, parts, size: (k - 1) * row * size, "bytes"),  # one part has no neighbour
+        (lambda height, row, k, parts, size: (k - 1) // 2 * row * size * (parts > 1), "bytes"),  # one side
+        (lambda height, row, k, parts, size: height // parts * row * size * (parts - 1), "bytes"),  # gathered
+    ],
+    "04 mesh_within": [
+        (lambda height, width, devices, budget: (devices, 1), "sent: expected at most"),  # always strips
+        (lambda height, width, devices, budget: (4, devices // 4), "sent: expected at most"),  # always near a square
+        (lambda height, width, devices, budget: (devices, devices), "devices: expected"),
+        (lambda height, width, devices, budget: devices, "two whole numbers"),
+    ],
     "05 allreduced": [
         (lambda b, i, h, r, c, p: i * h // (c * p) + b * i // (r * p) + b * h // (r * c), "values"),  # once, not twice
         (lambda b, i, h, r, c, p: 2 * (i * h // (c * p) + b * i // (r * p) + b * h // (r * c)), "values"),  # uncut too

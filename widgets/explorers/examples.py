@@ -4,8 +4,8 @@
     'batch:rows hidden:cols'
 
 The two layers are the first paper's running example (arXiv 1811.02084, section 4), the two-dimensional
-weight-stationary layer is the second one's (arXiv 2211.05102, section 3.2.2), the weight gradient is the case in
-which free search finds fewer bytes and more moves. Next file to read: `planned`.
+weight-stationary layer is the second one's (arXiv 2211.05102, section 3.2.2), the convolution exchanges halos, and the
+weight gradient is the case in which free search finds fewer bytes and more moves. Next file to read: `planned`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def embedding(tokens: "batch length", table: "vocab io"):
 
 
 @mtf.function
+def smooth(image: "height width", kernel: "kh:3 kw:3"):
+    return mtf.conv(image, kernel, spatial={"height": "kh", "width": "kw"}, out="height width")
+
+
+@mtf.function
 def weight_gradient(x: "batch io", dh: "batch hidden"):
     return mtf.einsum(x, dh, out="io hidden")
 
@@ -78,6 +83,7 @@ EXAMPLES: dict[str, Example] = {
         _example(
             embedding, "look up a split table", _FLAT, "batch:rows vocab:cols", "batch:16 length:8 vocab:512 io:64"
         ),
+        _example(smooth, "convolution, an image cut both ways", _FLAT, "height:rows width:cols", "height:16 width:12"),
         _example(weight_gradient, "gradient of a weight", _FLAT, "batch:rows", "batch:64 io:256 hidden:1024"),
     )
 }  # fmt: skip
