@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 
 from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.paper_time import MODELS, Seconds
-from mtfcore.costs.search_bounds import Bounds, Product, Rates, placed_inputs, products
+from mtfcore.costs.search_bounds import Bounds, Work, placed_inputs
 from mtfcore.costs.search_result import Candidate, Search
 from mtfcore.costs.search_space import Space, as_layout
+from mtfcore.costs.search_times import Rates, time_by_operation, time_of
 from mtfcore.costs.search_tree import Branches, Leaf, Tree
 from mtfcore.costs.search_walk import Walk
 from mtfcore.dims import DimsLike
@@ -34,12 +35,14 @@ from mtfcore.mesh import Mesh
 from mtfcore.numbers import count, format_bytes
 from mtfcore.planning import plan
 from mtfcore.sharding import Sharding
-from mtfcore.steps import Program, link_bytes
+from mtfcore.steps import Program
 from mtfcore.topologies import Topology, topology
 
 MOST_TRIED = 300  # layouts planned to find what comes closest, where nothing fits
 PATIENCE = 4  # times as long as asked for until a first layout that fits is given up
 SAME = 1e-9  # times closer than this are one time: only the order of additions differs
+ALIKE = (1e-3, 1e-2)  # a layout as near as this in time and memory to a better one is not shown as a runner-up
+FURTHER = 200  # layouts planned for the sake of runners-up once the best is proved, or as many as that took
 
 
 def search_layout(
@@ -134,21 +137,6 @@ class Problem:
         return Candidate(mesh, layout, program, Seconds(work, sent), peak_memory(program), self.memory)
 
 
-def time_of(program: Program, rates: Rates, times: int = 1) -> tuple[float, float]:
-    """Seconds of computing and of sending on one device, repeats multiplied."""
-    work = sent = 0.0
-    for step in program.steps:
-        if step.flops:
-            work += times * step.times * step.flops / rates.peak(step.dtype)
-        elif step.group > 1:
-            n_bytes = link_bytes(step.kind, step.n_bytes, step.group)
-            sent += times * step.times * float(n_bytes) / rates.link_bytes_per_second
-        if step.body is not None:
-            more = time_of(step.body, rates, times * step.times)
-            work, sent = work + more[0], sent + more[1]
-    return work, sent
-
-
 @dataclass
 class _Hunt:
     """One search: the tree, the plans kept, and the best so far."""
@@ -164,10 +152,11 @@ class _Hunt:
     unfit: int = 0
     broken: int = 0  # layouts whose bound was too high
     ties: int = 0
+    proved_after: int = 0  # layouts planned until the best was proved
 
     def tree(self, by_memory: bool = False) -> Tree:
         problem = self.problem
-        work, inputs = products(problem.graph, problem.place), placed_inputs(problem.graph, problem.place)
+        work, inputs = Work.of(problem.graph, problem.place), placed_inputs(problem.graph, problem.place)
         dims = sorted(problem.space.dims, key=lambda dim: (-_weight(dim, work), dim))
         branches = [
             Branches(problem.space, mesh, dims, Bounds(mesh, dims, work, problem.rates, inputs)) for mesh in self.meshes
@@ -176,7 +165,7 @@ class _Hunt:
 
     def result(self) -> Search:
         tree, walks = self.tree(), {mesh: Walk(self.problem.graph, mesh, self.problem.place) for mesh in self.meshes}
-        for leaf in tree.leaves(self.limit, self.is_time_up):
+        for leaf in tree.leaves(self.limit, lambda: self.is_done(tree.least)):
             self.weigh(leaf, walks[leaf.mesh])
         if not self.best:
             raise self.nothing_fits(walks, is_certain=not tree.heap)
@@ -184,7 +173,7 @@ class _Hunt:
         least = 0.0 if self.broken else min(tree.least, self.best[0][0])
         return Search(
             self.problem, tuple(self.meshes), tuple(found), least, self.planned, tree.opened, self.unfit + tree.too_big,
-            self.ties,
+            self.ties, tree.least >= self.limit() or not tree.heap,
         )  # fmt: skip
 
     def is_time_up(self) -> bool:
@@ -193,7 +182,14 @@ class _Hunt:
 
     def limit(self) -> float:
         """Layouts that must take this long are of no interest."""
-        return self.best[-1][0] if len(self.best) == self.top else float("inf")
+        return self.best[-1][0] if len(self.best) == self.top else math.inf
+
+    def is_done(self, least: float) -> bool:
+        """Whether time is up, or the best is proved and enough has been planned for runners-up."""
+        if self.best and least >= self.best[0][0]:
+            self.proved_after = self.proved_after or self.planned
+            return self.planned >= self.proved_after + max(FURTHER, self.proved_after) or self.is_time_up()
+        return self.is_time_up()
 
     def weigh(self, leaf: Leaf, walk: Walk) -> None:
         """Plan one layout and keep it if it is among the best that fit."""
@@ -202,6 +198,7 @@ class _Hunt:
         self.planned += 1
         seconds = sum(time_of(program, self.problem.rates))
         self.broken += seconds < leaf.bound * (1 - SAME)
+        leaf.learn(time_by_operation(program, self.problem.rates, walk.asked))
         if seconds >= self.limit() * (1 + SAME):
             return
         n_bytes = peak_memory(program).total
@@ -212,11 +209,15 @@ class _Hunt:
         self.keep((seconds, n_bytes, sum(map(len, leaf.places.values())) + len(leaf.mesh.axes), str(layout), leaf))
 
     def keep(self, entry: tuple[float, float, int, str, Leaf]) -> None:
-        """Of layouts of equal time and memory the plainest stands for all."""
+        """Of layouts alike in time and memory the quickest stands for all; of equal ones the plainest."""
         for place, other in enumerate(self.best):
-            if abs(other[0] - entry[0]) <= SAME * other[0] and other[1] == entry[1]:
+            near = (abs(a - b) / max(a, b, 1e-300) for a, b in zip(other, entry[:2], strict=False))
+            if all(far <= alike for far, alike in zip(near, ALIKE, strict=True)):
                 self.ties += 1
-                self.best[place] = min(other, entry, key=lambda one: one[:4])
+                equal = abs(other[0] - entry[0]) <= SAME * other[0]
+                better = min(other, entry, key=lambda one: one[1:4] if equal else one[:4])
+                self.best[place] = better
+                self.best.sort(key=lambda one: one[:4])
                 return
         self.best = sorted([*self.best, entry], key=lambda one: one[:4])[: self.top]
 
@@ -238,6 +239,7 @@ class _Hunt:
         )
 
 
-def _weight(dim: str, work: Iterable[Product]) -> float:
+def _weight(dim: str, work: Work) -> float:
     """How much work depends on where a dimension lies: the heaviest is placed first."""
-    return sum(p.flops for p in work if dim in p.scope) + sum(p.n_bytes for p in work if dim in p.contracted)
+    scoped = sum(p.flops for p in work.products if dim in p.scope)
+    return scoped + sum(p.n_bytes for p in work.products if dim in p.contracted)

@@ -10,24 +10,30 @@ layout wants is where a result then lies). Those dimensions are the product's *s
 
 the second because each device then has an addend only, and at least a reduce-scatter over those g devices is due where
 the result is wanted reduced; the third because each turn needs its entry on every device. A dimension that is not
-placed yet counts with all axes left to it for what helps, and with none for what hurts. The search checks the bound on
-every layout that it plans, and claims no proof if it was ever too high. Source: arXiv 1811.02084, section 6 (which
+placed yet counts with all axes left to it for what helps, and with none for what hurts.
+
+And the search learns: what an operation asked for in one plan, computing and sending, it asks for again wherever the
+dimensions on which its operands' places depend lie alike (`Group`). The search checks the bound on every layout that it
+plans, and claims no proof if it was ever too high. Source: arXiv 1811.02084, section 6 (which
 einsum needs which all-reduce). Next file to read: `search_walk`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mtfcore.costs.search_space import by_layout, graphs
+from mtfcore.costs.search_times import Rates
 from mtfcore.dims import volume
 from mtfcore.dtypes import itemsize
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.planning import Planner
+from mtfcore.sharding import Axes
 from mtfcore.steps import Program
-from mtfcore.tensor import LAYOUT, Graph, Like, Op
+from mtfcore.tensor import Graph, Like, Op
 
 Dims = frozenset[str]
 
@@ -40,6 +46,7 @@ class Scopes:
     place: Mapping[str, object] = field(default_factory=dict)
     known: dict[tuple[int, int], Dims] = field(default_factory=dict)
     around: dict[int, tuple[Graph, Op]] = field(default_factory=dict)  # body → the graph and operation it stands in
+    readers: dict[int, dict[int, list[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._look_inside(self.graph)
@@ -62,7 +69,7 @@ class Scopes:
         op = graph.ops[number]
         if op.kind == "input":
             return self._input(graph, number, op)
-        if op.out == LAYOUT:
+        if by_layout(op):
             return frozenset(op.names)
         if isinstance(op.out, Like):
             return self.of(op.out.graph, op.out.number)
@@ -90,6 +97,39 @@ class Scopes:
         op = graph.ops[number]
         return self.of(graph, number).union(*(self.of(graph, i) for i in op.inputs))
 
+    def reach(self, graph: Graph, number: int) -> Dims:
+        """Scope of all that decides what an operation asks for: also of what else moved its operands before."""
+        op = graph.ops[number]
+        found = self.of_work(graph, number)
+        for i in op.inputs:
+            found |= self._made(graph, i)
+            found = found.union(*(self.of_work(graph, k) for k in self._readers(graph)[i] if k < number))
+        if isinstance(op.out, Like):
+            found |= self._made(op.out.graph, op.out.number)
+        return found
+
+    def _readers(self, graph: Graph) -> dict[int, list[int]]:
+        if id(graph) not in self.readers:
+            found: dict[int, list[int]] = {number: [] for number in range(len(graph.ops))}
+            for number, op in enumerate(graph.ops):
+                for i in op.inputs:
+                    found[i].append(number)
+            self.readers[id(graph)] = found
+        return self.readers[id(graph)]
+
+    def _made(self, graph: Graph, number: int) -> Dims:
+        """Scope of the operation that made a tensor; of an input of a loop's body, of the tensor outside."""
+        op = graph.ops[number]
+        if op.kind == "input" and id(graph) in self.around:
+            outer, loop = self.around[id(graph)]
+            return self._made(outer, loop.inputs[list(graph.inputs.values()).index(number)])
+        loop = graph.ops[op.inputs[0]] if op.kind == "repeated" else op
+        place = op.params["place"] if op.kind == "repeated" else 0
+        if loop.kind == "repeat" and place >= loop.params["n_carry"]:
+            body = loop.params["body"]
+            return self._made(body, list(body.outputs.values())[place])
+        return self.of_work(graph, number)
+
 
 @dataclass(frozen=True)
 class Product:
@@ -104,13 +144,28 @@ class Product:
     contracted: Dims  # that its two operands share and its result lacks
     result: Dims
     n_bytes: int  # 0 where the result may stay a sum of addends
+    reach: Dims = frozenset()
 
 
-def products(graph: Graph, place: Mapping[str, object]) -> list[Product]:
-    """Every product of a function, loops multiplied, read from its plan on one device."""
-    planner = Planner(graph, Mesh("all:1"), Layout())
-    program = planner.program([[s] for s in planner.input_places({})])
-    return list(_products(Scopes(graph, place), program, 1))
+@dataclass(frozen=True)
+class Work:
+    """What a function asks of one device, as far as bounds need it: products, and the reach of every operation."""
+
+    products: tuple[Product, ...]
+    reaches: Mapping[tuple[int, int], Dims]  # (graph, number of the operation) → reach
+
+    @classmethod
+    def of(cls, graph: Graph, place: Mapping[str, object]) -> Work:
+        """Read from the plan on one device, loops multiplied."""
+        planner, scopes = Planner(graph, Mesh("all:1"), Layout()), Scopes(graph, place)
+        program = planner.program([[s] for s in planner.input_places({})])
+        reaches = {
+            (id(part), number): scopes.reach(part, number)
+            for part in graphs(graph)
+            for number, op in enumerate(part.ops)
+            if op.kind != "input"
+        }
+        return cls(tuple(_products(scopes, program, 1)), reaches)
 
 
 def _products(scopes: Scopes, program: Program, times: int) -> list[Product]:
@@ -118,82 +173,118 @@ def _products(scopes: Scopes, program: Program, times: int) -> list[Product]:
     for step in program.steps:
         if step.body is not None:
             found += _products(scopes, step.body, times * step.times)
-            found += _stacks(scopes, program.graph, program.graph.ops[step.tensor])
+            found += _stacks(scopes, program.graph, step.tensor)
         if step.flops:
             op = program.graph.ops[step.tensor]
-            is_whole = op.out == LAYOUT or (isinstance(op.out, Like) and op.out.whole)
+            is_whole = by_layout(op) or (isinstance(op.out, Like) and op.out.whole)
             shared = frozenset.intersection(*(frozenset(s.names) for s in step.before)) - {*op.names}
-            n_bytes = volume(op.dims) * itemsize(op.dtype) * times if is_whole else 0
+            n_bytes = bytes_of(op) * times if is_whole else 0
             scope = scopes.of_work(program.graph, step.tensor)
-            found.append(Product(scope, step.dtype, step.flops * times, shared, frozenset(op.names), n_bytes))
+            reach = scopes.reach(program.graph, step.tensor)
+            found.append(Product(scope, step.dtype, step.flops * times, shared, frozenset(op.names), n_bytes, reach))
     return found
 
 
-def _stacks(scopes: Scopes, graph: Graph, loop: Op) -> list[Product]:
+def _stacks(scopes: Scopes, graph: Graph, number: int) -> list[Product]:
     """The stacks of a loop that the layout places, each to be brought together along its turns."""
+    loop, reach = graph.ops[number], scopes.reach(graph, number)
     first = loop.params["n_carry"]
     stacked = [graph.ops[i] for i in dict.fromkeys(loop.inputs[first : first + loop.params["n_stacked"]])]
-    placed = [op for op in stacked if op.out == LAYOUT or (op.kind == "input" and id(graph) not in scopes.around)]
     return [
-        Product(
-            frozenset(), op.dtype, 0, frozenset(op.names[:1]), frozenset(op.names), volume(op.dims) * itemsize(op.dtype)
-        )
-        for op in placed
-        if op.params.get("name") not in scopes.place
+        Product(frozenset(), op.dtype, 0, frozenset(op.names[:1]), frozenset(op.names), bytes_of(op), reach)
+        for op in stacked
+        if by_layout(op) or (id(graph) not in scopes.around and op.params.get("name", "") not in ("", *scopes.place))
     ]
 
 
-@dataclass(frozen=True)
-class Rates:
-    """What the first paper's model of time knows of a device: peak by dtype, and one link one way."""
+def bytes_of(op: Op) -> int:
+    return volume(op.dims) * itemsize(op.dtype)
 
-    peak: Callable[[str], float]
-    link_bytes_per_second: float
+
+@dataclass
+class Group:
+    """Operations of one reach: what bounds say of them, and what they were seen to take, place by place."""
+
+    dims: tuple[int, ...]
+    seconds: dict[tuple[int, ...], float] = field(default_factory=dict)  # scope → seconds if one device did it all
+    sums: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = field(default_factory=dict)
+    seen: dict[tuple[Axes, ...], float] = field(default_factory=dict)
+
+    def key(self, chosen: Sequence[tuple[int, Axes]]) -> tuple[Axes, ...]:
+        return tuple(chosen[dim][1] for dim in self.dims)
 
 
 class Bounds:
     """Lower bounds for the layouts of one mesh. Places are masks of axes, dimensions numbers, for speed."""
 
     def __init__(
-        self, mesh: Mesh, dims: Sequence[str], work: Sequence[Product], rates: Rates, inputs: Sequence[tuple[Dims, int]]
+        self, mesh: Mesh, dims: Sequence[str], work: Work, rates: Rates, inputs: Sequence[tuple[Dims, int]]
     ) -> None:
-        self.parts = [
-            math.prod(s for k, (_, s) in enumerate(mesh.axes) if m >> k & 1) for m in range(1 << len(mesh.axes))
-        ]
+        sizes, n = list(mesh.shape.values()), len(mesh.axes)
+        self.parts = [math.prod(sizes[k] for k in range(n) if mask >> k & 1) for mask in range(1 << n)]
         number = {dim: k for k, dim in enumerate(dims)}
 
         def numbers(names: Dims) -> tuple[int, ...]:
             return tuple(sorted(number[name] for name in names if name in number))
 
-        seconds: dict[tuple[int, ...], float] = {}
-        sums: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-        for p in work:
+        groups: dict[tuple[int, ...], Group] = {}
+        for reach in work.reaches.values():
+            groups.setdefault(numbers(reach), Group(numbers(reach)))
+        self.group_of = {at: groups[numbers(reach)] for at, reach in work.reaches.items()}
+        for p in work.products:
+            group, key = groups[numbers(p.reach)], (numbers(p.contracted), numbers(p.result))
             if p.flops:
                 scope = numbers(p.scope)
-                seconds[scope] = seconds.get(scope, 0.0) + p.flops / rates.peak(p.dtype)
-            key = numbers(p.contracted), numbers(p.result)
-            sums[key] = sums.get(key, 0.0) + p.n_bytes / rates.link_bytes_per_second
-        self.seconds = list(seconds.items())
-        self.sums = [(contracted, result, s) for (contracted, result), s in sums.items() if contracted and s]
+                group.seconds[scope] = group.seconds.get(scope, 0.0) + p.flops / rates.peak(p.dtype)
+            if p.n_bytes and key[0]:
+                group.sums[key] = group.sums.get(key, 0.0) + p.n_bytes / rates.link_bytes_per_second
+        self.groups = list(groups.values())
         self.inputs = [(numbers(names), n_bytes) for names, n_bytes in inputs]
 
     def time(self, least: Sequence[int], most: Sequence[int], helping: int = 0) -> float:
         """Seconds at the least: `least` are the axes surely on each dimension, `most` those that may be."""
+        return sum(
+            self._group_time(group, least, most, helping) for group in self.groups if group.seconds or group.sums
+        )
+
+    def time_seen(
+        self, chosen: Sequence[tuple[int, Axes]], least: Sequence[int], most: Sequence[int], helping: int = 0
+    ) -> float:
+        """The same, with what groups were seen to take where all their dimensions are chosen."""
+        total, depth = 0.0, len(chosen)
+        for group in self.groups:
+            seen = group.seen.get(group.key(chosen)) if not group.dims or group.dims[-1] < depth else None
+            if seen is not None:
+                total += seen
+            elif group.seconds or group.sums:
+                total += self._group_time(group, least, most, helping)
+        return total
+
+    def _group_time(self, group: Group, least: Sequence[int], most: Sequence[int], helping: int) -> float:
         total, parts = 0.0, self.parts
-        for scope, seconds in self.seconds:
+        for scope, seconds in group.seconds.items():
             mask = helping
             for dim in scope:
                 mask |= most[dim]
             total += seconds / parts[mask]
-        for contracted, result, seconds in self.sums:
-            split = cut = 0
+        for (contracted, result), seconds in group.sums.items():
+            split, cut = 0, helping
             for dim in contracted:
                 split |= least[dim]
-            if split:
+            if split & ~helping:
                 for dim in result:
                     cut |= most[dim]
-                total += seconds / parts[cut | helping] * (1 - 1 / parts[split & ~helping])
+                total += seconds / parts[cut] * (1 - 1 / parts[split & ~helping])
         return total
+
+    def learn(self, chosen: Sequence[tuple[int, Axes]], seconds: Mapping[tuple[int, int], float]) -> None:
+        """Note what each group took in a plan: (graph, number of the operation) → seconds."""
+        taken = {id(group): 0.0 for group in self.groups}
+        for at, spent in seconds.items():
+            taken[id(self.group_of[at])] += spent
+        for group in self.groups:
+            key = group.key(chosen)
+            group.seen[key] = min(taken[id(group)], group.seen.get(key, math.inf))
 
     def memory(self, most: Sequence[int]) -> float:
         """Bytes of inputs on one device at the least."""
@@ -209,4 +300,4 @@ class Bounds:
 def placed_inputs(graph: Graph, place: Mapping[str, object]) -> list[tuple[Dims, int]]:
     """Dimensions and bytes of the inputs that a layout places."""
     ops = [graph.ops[number] for name, number in graph.inputs.items() if name not in place]
-    return [(frozenset(op.names), volume(op.dims) * itemsize(op.dtype)) for op in ops]
+    return [(frozenset(op.names), bytes_of(op)) for op in ops]

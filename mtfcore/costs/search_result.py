@@ -60,7 +60,8 @@ class Search:
     n_planned: int
     n_opened: int  # partial layouts looked at
     n_unfit: int  # layouts, or partial layouts with all below them, that do not fit
-    n_ties: int  # layouts equal to one shown in time and memory
+    n_ties: int  # layouts alike one shown in time and memory, and no better
+    are_next: bool  # whether the runners-up are proved to be the next best, likeness apart
 
     @property
     def best(self) -> Candidate:
@@ -111,7 +112,8 @@ class Search:
 
         rows = [_row(place, one, "" if place == 0 else why(self.best, one)) for place, one in enumerate(self.found)]
         title = f"{self.problem.graph.name} on {self.problem.slice}: layouts by time (modelled, first paper's model)"
-        ties = f"; {count(self.n_ties, 'other layout')} equal to one of these in time and memory" if self.n_ties else ""
+        ties = f"; {count(self.n_ties, 'other layout')} alike one of these in time and memory" if self.n_ties else ""
+        ties += "" if self.are_next else "; the runners-up are the best of those planned"
         limit = f"memory: at most {format_bytes(self.problem.memory)} a device"
         return Table(COLUMNS, rows, title, notes=(self.proof() + ties, limit), marked="is_best")
 

@@ -26,6 +26,12 @@ class Leaf:
     mesh: Mesh
     places: Mapping[str, Axes]
     bound: float  # seconds it takes at the least
+    node: tuple = ()
+    branches: Branches | None = None
+
+    def learn(self, seconds: Mapping[tuple[int, int], float]) -> None:
+        """Tell its tree what each operation took in its plan."""
+        self.branches.bounds.learn(self.node, seconds)
 
 
 class Branches:
@@ -52,6 +58,10 @@ class Branches:
                 taken |= least[other]
             most[k] = self.open[k] & ~taken
         return least, most
+
+    def bound(self, chosen: Sequence[tuple[int, Axes]]) -> float:
+        """Least seconds of a node, by all that is known now."""
+        return self.bounds.time_seen(chosen, *self.masks(chosen), self.helping)
 
     def below(self, chosen: tuple[tuple[int, Axes], ...]) -> Iterator[tuple[float, float, tuple]]:
         """Each legal choice for the next dimension: least seconds, least bytes of inputs, and the node."""
@@ -96,8 +106,13 @@ class Tree:
         """Complete layouts in order of their bounds, until the bound reaches `limit()` or time is up."""
         while self.heap and self.least < limit() and not is_time_up():
             bound, _, _, branch, node = heapq.heappop(self.heap)
+            if not self.by_memory and (known := branch.bound(node)) > bound * (1 + 1e-12):
+                if known < limit():
+                    self._push(branch, known, node)
+                continue
             if len(node) == len(branch.dims):
-                yield Leaf(branch.mesh, dict(zip(branch.dims, (axes for _, axes in node), strict=True)), bound)
+                places = dict(zip(branch.dims, (axes for _, axes in node), strict=True))
+                yield Leaf(branch.mesh, places, bound, node, branch)
                 continue
             self.opened += 1
             for time_bound, n_bytes, child in branch.below(node):

@@ -11,7 +11,7 @@ second description of the planner; tests compare programs step by step. Next fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ class Walk:
         self.graph, self.mesh, self.place = graph, mesh, place or {}
         self.kept: dict[tuple, Kept] = {}
         self.loops: dict[tuple, Kept] = {}
-        self.asked: dict[int, tuple[int, int]] = {}  # step → the operation that asked for it (graph, number)
+        self.asked: dict[int, tuple[int, int] | None] = {}  # step → the operation that asked for it (graph, number)
         self.inputs: dict[tuple, Sharding] = {}
         self.looks = {id(body): _looks(body) for body in graphs(graph) if body is not graph}
 
@@ -75,6 +75,7 @@ class _Planner(Planner):
     def __init__(self, graph: Graph, layout: Layout, walk: Walk) -> None:
         super().__init__(graph, walk.mesh, layout)
         self.walk, self.rules = walk, dict(layout.rules)
+        self.now: tuple[int, int] | None = None  # the operation being planned
 
     def inner(self, body: Graph) -> Planner:
         sub = _Planner(body, self.layout, self.walk)
@@ -96,6 +97,7 @@ class _Planner(Planner):
         if op.kind == "repeated":  # only names what a loop has made
             super().operation(number, op)
             return
+        self.now = (id(self.graph), number)
         known = self.walk.loops if "body" in op.params else self.walk.kept
         key, steps = self._key(number, op), len(self.steps)
         if (kept := known.get(key)) is not None:
@@ -107,7 +109,12 @@ class _Planner(Planner):
             if len(known) >= MOST_LOOPS and known is self.walk.loops:
                 known.clear()
             known[key] = self._record(number, steps, values, forms, bodies)
-        self.walk.asked.update((id(step), (id(self.graph), number)) for step in self.steps[steps:])
+        self.now = None
+
+    def emit(self, kind: str, values: Sequence[int], after: Sharding, dtype: str, **more: Any) -> int:
+        value = super().emit(kind, values, after, dtype, **more)
+        self.walk.asked[id(self.steps[-1])] = self.now
+        return value
 
     def _key(self, number: int, op: Op) -> tuple:
         """All that the rules look at: places and forms of the operands, and where the result is wanted."""
@@ -169,7 +176,9 @@ class _Planner(Planner):
         self.shardings += kept.shardings
         self.dtypes += kept.dtypes
         for step, inputs, outputs in kept.steps:
-            self.steps.append(_renumbered(step, tuple(map(value, inputs)), tuple(base + k for k in outputs)))
+            again = _renumbered(step, tuple(map(value, inputs)), tuple(base + k for k in outputs))
+            self.walk.asked[id(again)] = self.now
+            self.steps.append(again)
         self.forms[number] = {}
         for tensor, s, ref in kept.forms:
             self.forms[tensor][s] = value(ref)

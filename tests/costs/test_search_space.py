@@ -10,9 +10,10 @@ from costs.brute_force import every_layout, seconds
 from costs.functions_to_search import SMALL, language_model, random_function, two_layers
 
 import mtfcore as mtf
-from mtfcore.costs.search import Problem, time_of
-from mtfcore.costs.search_bounds import Bounds, Rates, placed_inputs, products
+from mtfcore.costs.search import Problem
+from mtfcore.costs.search_bounds import Bounds, Work, placed_inputs
 from mtfcore.costs.search_space import Space, as_layout, factorings
+from mtfcore.costs.search_times import Rates, time_of
 from mtfcore.costs.search_tree import Branches
 from mtfcore.costs.search_walk import Walk
 
@@ -104,7 +105,7 @@ def test_no_layout_takes_less_than_its_bound(seed):
     rates, space = Rates(where.peak_flops_per_device, where.link_bytes_per_second), Space.of(graph)
     for mesh in space.meshes(4):
         dims = list(space.dims)
-        branches = Branches(space, mesh, dims, Bounds(mesh, dims, products(graph, {}), rates, placed_inputs(graph, {})))
+        branches = Branches(space, mesh, dims, Bounds(mesh, dims, Work.of(graph, {}), rates, placed_inputs(graph, {})))
         for places in space.layouts(mesh):
             program = mtf.plan(fn, mesh, as_layout(places), sizes=sizes, dtype="bf16")
             for depth in range(len(dims) + 1):
