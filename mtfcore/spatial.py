@@ -36,6 +36,11 @@ class Reach(NamedTuple):
     before: int
     after: int
 
+    @property
+    def backwards(self) -> Reach:
+        """How far the elements of the operand reach among those of the result."""
+        return self._replace(before=self.size - 1 - self.before, after=self.size - 1 - self.after)
+
 
 def shift(t: Tensor, dim: str, by: int, wrap: bool = False, out: str | None = None) -> Tensor:
     """y[i] = t[i - by] along one dimension; at the border zeros, or what left at the other end (`wrap`)."""

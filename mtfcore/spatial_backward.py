@@ -32,9 +32,8 @@ def _overlap(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
     return windows(d, reach.dim, reach.size, reach.by, (reach.before, reach.after))
 
 
-def backwards(reach: Reach) -> Reach:
-    """How the rows of the result reach those of the operand, seen from the operand."""
-    return reach._replace(before=reach.size - 1 - reach.before, after=reach.size - 1 - reach.after)
+def _backwards(reaches: Sequence[Reach]) -> list[Reach]:
+    return [reach.backwards for reach in reaches]
 
 
 def _slid(x: Tensor, w: Tensor, dims: tuple[Dim, ...], reaches: Sequence[Reach], flip: bool) -> Tensor:
@@ -48,16 +47,16 @@ def _of_kernel(x: Tensor, d: Tensor, dims: tuple[Dim, ...], reaches: Sequence[Re
 def _conv(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
     (x, w), reaches, flip = xs, y.op.params["reaches"], y.op.params["flip"]
     if place == 0:
-        return _slid(d, w, x.dims, map(backwards, reaches), not flip)
+        return _slid(d, w, x.dims, _backwards(reaches), not flip)
     if flip:  # the kernel ran backwards: x takes the place of d
-        return _of_kernel(d, x, w.dims, map(backwards, reaches))
+        return _of_kernel(d, x, w.dims, _backwards(reaches))
     return _of_kernel(x, d, w.dims, reaches)
 
 
 def _conv_kernel(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
     (x, slid), reaches = xs, y.op.params["reaches"]
     if place == 0:
-        return _slid(slid, d, x.dims, map(backwards, reaches), True)
+        return _slid(slid, d, x.dims, _backwards(reaches), True)
     return _slid(x, d, slid.dims, reaches, False)
 
 

@@ -34,8 +34,9 @@ def plan_spatial(planner: Planner, number: int, op: Op) -> int:
     ]
     sites = {r: Site(planner, number, r.dim, needs[0].on[r.dim]) for r in reaches if needs[0].on[r.dim]}
     sent = [planner.sharding_of(values[0]).on[site.dim] for site in sites.values()]
-    second = needs[1] if op.kind == "conv_kernel" else result
-    thinner = sites and all(sent) and _row(planner, second, reaches) < _row(planner, needs[0], reaches)
+    costs = [0 if _was_sent(planner, value) else _row(planner, need, reaches) for value, need in zip(values, needs)]
+    second = costs[1] if op.kind == "conv_kernel" else _row(planner, result, reaches)
+    thinner = sites and all(sent) and second < costs[0]
     if op.kind == "conv" and thinner:
         value = _then_handed_back(planner, number, op, values, result, sites)
     elif op.kind == "conv_kernel" and thinner:
@@ -43,6 +44,11 @@ def plan_spatial(planner: Planner, number: int, op: Op) -> int:
     else:
         value = _first_extended(planner, number, op, values, result, sites)
     return planner.finish(number, value, want)
+
+
+def _was_sent(planner: Planner, value: int) -> bool:
+    """Whether neighbours have rows of this value already."""
+    return any(kind in ("edge", "halo_exchange") and values == (value,) for kind, values, *_ in planner.exchanged)
 
 
 def _row(planner: Planner, s: Sharding, reaches: Sequence[Reach]) -> int:
@@ -98,7 +104,7 @@ def _first_extended(
     """The neighbours' rows come first. `turned`: a kernel's gradient from extended cotangents, found back to front."""
     values, local = list(values), []
     for reach in op.params["reaches"]:
-        own = _backwards(reach) if turned else reach
+        own = reach.backwards if turned else reach
         values[0], left = extended(sites[reach], values[0], own) if reach in sites else (values[0], own)
         local.append(left)
     turn = {"flip": turned} if op.kind == "conv_kernel" else {}
@@ -108,11 +114,6 @@ def _first_extended(
         op.kind, values, result, op.dtype, params={**op.params, "reaches": tuple(local), **turn}, tensor=number,
         flops=_flops(planner, op, values, result, local), why=why,
     )  # fmt: skip
-
-
-def _backwards(reach: Reach) -> Reach:
-    """How the result's rows reach the operand's, seen from the operand."""
-    return reach._replace(before=reach.size - 1 - reach.before, after=reach.size - 1 - reach.after)
 
 
 def _then_handed_back(
@@ -141,9 +142,14 @@ def _flops(planner: Planner, op: Op, values: Sequence[int], result: Sharding, lo
     adds = 1
     for r in local:
         kernel, made = (w[r.by], out[r.dim]) if op.kind == "conv" else (w[r.dim], out[r.by])
-        adds *= sum(0 <= i + k - r.before < x[r.dim] for i in range(made) for k in range(kernel))
+        adds *= _meetings(x[r.dim], *sorted((made, kernel)), r.before)
     spatial = {name for reach in local for name in (reach.dim, reach.by)}
     return 2 * adds * math.prod(size for name, size in {**x, **w, **out}.items() if name not in spatial)
+
+
+def _meetings(size: int, few: int, many: int, before: int) -> int:
+    """Pairs (i, k) of a result and a kernel element whose i + k - before is an element at hand."""
+    return sum(max(0, min(many, size + before - k) - max(0, before - k)) for k in range(few))
 
 
 def plan_overlap(planner: Planner, number: int, op: Op) -> int:
@@ -159,7 +165,7 @@ def plan_overlap(planner: Planner, number: int, op: Op) -> int:
                          why="each device adds up its own windows")  # fmt: skip
     if split:
         rows = planner.local_shape(result)[result.names.index(reach.dim)]
-        value = handed_back(site, value, _backwards(reach), rows)
+        value = handed_back(site, value, reach.backwards, rows)
     return planner.finish(number, value, want)
 
 

@@ -97,6 +97,25 @@ def test_no_more_bytes_than_jax_grad(name, layout):
         agree(forward, backward)
 
 
+def test_in_a_loop():
+    """Nothing of the forward's halos is kept there, and still no more is sent than by `jax.grad`, which keeps them."""
+
+    def layer(x, w):
+        return mtf.relu(mtf.rename(mtf.conv(x, w, {"h": "kh"}, out="h d"), "d", "c"))
+
+    def forward(x, w):
+        return mtf.sum(mtf.square(mtf.repeat(layer, 3, w, x)))
+
+    def backward(x, w):
+        loss = forward(x, w)
+        return {"loss": loss, **mtf.gradients(loss, {"x": x, "w": w})}
+
+    given = {"x": "h:16 c:4", "w": "layers:3 kh:3 c:4 d:4"}
+    programs = [mtf.plan(Function.of("program", given, fn), "x:4", "h:x") for fn in (forward, backward)]
+    agree(*programs)
+    assert float(programs[1].link_bytes()) <= sent(programs[0])
+
+
 def test_twice():
     """A kernel's gradient has a gradient too."""
 
