@@ -42,7 +42,7 @@ MOST_TRIED = 300  # layouts planned to find what comes closest, where nothing fi
 PATIENCE = 4  # times as long as asked for until a first layout that fits is given up
 SAME = 1e-9  # times closer than this are one time: only the order of additions differs
 ALIKE = (1e-3, 1e-2)  # a layout as near as this in time and memory to a better one is not shown as a runner-up
-FURTHER = 200  # layouts planned for the sake of runners-up once the best is proved, or as many as that took
+FURTHER = 50  # layouts planned for the sake of runners-up, once the best is proved
 
 
 def search_layout(
@@ -188,7 +188,7 @@ class _Hunt:
         """Whether time is up, or the best is proved and enough has been planned for runners-up."""
         if self.best and least >= self.best[0][0]:
             self.proved_after = self.proved_after or self.planned
-            return self.planned >= self.proved_after + max(FURTHER, self.proved_after) or self.is_time_up()
+            return self.planned >= self.proved_after + FURTHER or self.is_time_up()
         return self.is_time_up()
 
     def weigh(self, leaf: Leaf, walk: Walk) -> None:

@@ -23,8 +23,8 @@ from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Graph, Like, Op
 
-OLD = -1  # a value that was there before the operation: (OLD, tensor, form); otherwise (number from the start,)
-Ref = tuple[Any, ...]
+# A value made by the operation is its number from the operation's start; an older one is (tensor, form).
+Ref = int | tuple[int, Sharding]
 
 
 MOST_LOOPS = 1_000  # loops kept; each holds the plan of a whole turn
@@ -142,10 +142,10 @@ class _Planner(Planner):
         self, number: int, steps: int, values: int, known: Mapping[int, int], bodies: Mapping[int, Any]
     ) -> Kept:
         """What the operation added, with values as references that hold in any plan."""
-        old = {value: (OLD, i, s) for i in known for s, value in self.forms[i].items() if value < values}
+        old = {value: (i, s) for i in known for s, value in self.forms[i].items() if value < values}
 
         def ref(value: int) -> Ref:
-            return (value - values,) if value >= values else old[value]
+            return value - values if value >= values else old[value]
 
         made = [
             (step, tuple(map(ref, step.inputs)), tuple(value - values for value in step.outputs))
@@ -168,33 +168,31 @@ class _Planner(Planner):
 
     def _again(self, number: int, kept: Kept) -> None:
         """Add the same steps to this plan."""
-        base = len(self.shardings)
+        base, forms, asked = len(self.shardings), self.forms, self.walk.asked
 
         def value(ref: Ref) -> int:
-            return self.forms[ref[1]][ref[2]] if ref[0] == OLD else base + ref[0]
+            return base + ref if ref.__class__ is int else forms[ref[0]][ref[1]]
 
         self.shardings += kept.shardings
         self.dtypes += kept.dtypes
         for step, inputs, outputs in kept.steps:
-            again = _renumbered(step, tuple(map(value, inputs)), tuple(base + k for k in outputs))
-            self.walk.asked[id(again)] = self.now
+            again = object.__new__(Step)  # all but the numbers was checked when the step was made
+            own = again.__dict__
+            own.update(step.__dict__)
+            own["inputs"], own["output"] = tuple(map(value, inputs)), base + outputs[0]
+            if len(outputs) > 1:
+                own["more"] = tuple([base + k for k in outputs[1:]])
+            asked[id(again)] = self.now
             self.steps.append(again)
-        self.forms[number] = {}
+        forms[number] = {}
         for tensor, s, ref in kept.forms:
-            self.forms[tensor][s] = value(ref)
+            forms[tensor][s] = value(ref)
         self.placed[number] = kept.placed
         if kept.home is not None:
             self.homes[number] = kept.home
         if kept.loop is not None:
             self.loops[number] = {place: [(s, value(r)) for s, r in found] for place, found in kept.loop.items()}
             self.everywhere.update(kept.inside)
-
-
-def _renumbered(step: Step, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Step:
-    """The same step on other values; all but the numbers has been checked when it was made."""
-    again = object.__new__(Step)
-    again.__dict__.update(step.__dict__, inputs=inputs, output=outputs[0], more=outputs[1:])
-    return again
 
 
 def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
