@@ -29,7 +29,7 @@ def test_files_come_by_name_without_tests_and_up_to_the_limit(folder):
 
 
 def test_what_cannot_be_read_is_skipped_and_named(folder):
-    (folder / "aa.py").mkdir()  # named like a source, and no file
+    (folder / "aa.py").symlink_to(folder / "gone.py")
     text = python_sources(folder=folder)
     assert text.skipped == ("aa.py",) and decode(text.data) == "azzzbb"
 

@@ -80,8 +80,9 @@ def beginning(optimizer):
     return {name: data[name] for name in PARAMS} | state, {name: data[name] for name in ("x", "y")}
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize(("mesh", "layout"), LAYOUTS)
+@pytest.mark.parametrize(
+    ("name", "mesh", "layout"), [("adam", *where) for where in LAYOUTS] + [("sgd", *where) for where in LAYOUTS[3:5]]
+)
 def test_every_layout_trains_as_plain_jax_does(name, mesh, layout):
     optimizer, by_hand = OPTIMIZERS[name]
     run = mtf.simulate(planned(optimizer, mesh, layout))
