@@ -105,7 +105,9 @@ class Walk:
         """Hand the cotangent of one operation's result on to its operands."""
         op = self.graph.ops[number]
         if op.kind == "repeated":
-            self.loops.setdefault(op.inputs[0], {})[op.params["place"]] = self.total(number)
+            found = self.loops.setdefault(op.inputs[0], {})
+            d, place = self.total(number), op.params["place"]
+            found[place] = add(found[place], d) if place in found else d  # read twice: by the function and a backward
         elif op.kind == "repeat":
             from mtfcore.loops_backward import pull_loop
 

@@ -63,11 +63,13 @@ def close_loop(
     from outside.
 
     `sums` are carries to which every turn only adds, so that they may wait as partial sums until the loop is done.
+    A backward may carry nothing; its first result is then what each turn gave out.
     """
     captured = [Tensor(body.parent, number) for number in body.captured]
-    first = carry[0]
+    first = body.ops[next(iter(body.outputs.values()))]
+    dims = first.dims if carry else (over, *first.dims)
     made = apply(
-        "repeat", [*carry, *tensors, *captured], first.dims, first.dtype, None, body=body, n=over.size, over=over,
+        "repeat", [*carry, *tensors, *captured], dims, first.dtype, None, body=body, n=over.size, over=over,
         n_carry=len(carry), n_stacked=len(tensors), reverse=reverse, sums=tuple(sums),
     )  # fmt: skip
     results = [made, *[loop_output(made, place) for place in range(1, len(body.outputs))]]

@@ -39,7 +39,7 @@ class _LoopBackward:
         self.back = Graph(f"{self.body.name}_backward", self.body.sizes, self.body.dtype, parent=walk.into)
         self.active = self._active()
         self.carry: dict[int, tuple[Tensor, Tensor]] = {}  # place of an input → its start outside, and inside
-        self.stack: dict[str, tuple[Tensor, Tensor]] = {}  # name inside → the tensor outside, and inside
+        self.stack: dict[int, tuple[Tensor, Tensor]] = {}  # number outside → the tensor outside, and inside
 
     def run(self) -> None:
         from mtfcore.backward import Walk
@@ -90,16 +90,16 @@ class _LoopBackward:
         return zeros_like(self.walk.into, self.walk.graph, number)
 
     def _enter(self, place: int, name: str, outside: Tensor) -> Tensor:
-        inside = self.back.input(name, outside.dims, outside.dtype)
+        inside = self.back.input(self.back.free_name(name), outside.dims, outside.dtype)
         self.carry[place] = outside, inside
         return inside
 
     def stacked(self, name: str, outside: Tensor) -> Tensor:
         """This turn's entry of a stacked tensor."""
-        if name not in self.stack:
-            inside = self.back.input(name, outside.dims[1:], outside.dtype)
-            self.stack[name] = outside, inside
-        return self.stack[name][1]
+        if outside.number not in self.stack:
+            inside = self.back.input(self.back.free_name(name), outside.dims[1:], outside.dtype)
+            self.stack[outside.number] = outside, inside
+        return self.stack[outside.number][1]
 
     def kept(self, number: int) -> Tensor:
         """What the forward's turn made, as one more output of its body."""
@@ -120,6 +120,8 @@ class _LoopBackward:
         parts = [p for p in self.active if self.n_carry <= p < self.first_outside and self._received(inner, p)]
         for place in parts:
             self.back.outputs[f"d{place}"] = inner.result(self.inputs[place]).number
+        if not self.back.outputs:  # what was received depends on nothing wanted
+            return
         outside, inside = zip(*self.stack.values(), strict=True) if self.stack else ((), ())
         own = [*[t for _, t in self.carry.values()], *inside]
         names = {number: name for name, number in self.back.inputs.items()}

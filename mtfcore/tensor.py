@@ -73,6 +73,12 @@ class Graph:
         self.inputs[name] = tensor.number
         return tensor
 
+    def free_name(self, name: str) -> str:
+        """A name that no input has yet."""
+        while name in self.inputs:
+            name += "_"
+        return name
+
     def adopt(self, tensor: Tensor) -> int:
         """The number here of a tensor; one of an outer graph becomes an input that every turn of the loop reads."""
         if tensor.graph is self:
@@ -81,7 +87,7 @@ class Graph:
             raise LayoutError(f"{tensor} belongs to another call; a tensor cannot leave the function that made it")
         outer = self.parent.adopt(tensor)
         if outer not in self.captured:
-            self.captured[outer] = self.input(f"outer_{outer}", tensor.dims, tensor.dtype).number
+            self.captured[outer] = self.input(self.free_name(f"outer_{outer}"), tensor.dims, tensor.dtype).number
         return self.captured[outer]
 
     def size(self, dim: Dim) -> Dim:
