@@ -83,3 +83,22 @@ def language_model(
 def two_layers(x: "batch io", w: "io hidden", v: "hidden io"):
     """The network of Table 1."""
     return mtf.einsum(mtf.relu(mtf.einsum(x, w, out="batch hidden")), v, out="batch io")
+
+
+@mtf.function
+def trained(x: "batch io", w: "io hidden", v: "hidden io", y: "batch io"):
+    """Forward and backward of the network of Table 1."""
+    loss = mtf.sum(mtf.square(two_layers(x, w, v) - y))
+    return mtf.gradients(loss, {"w": w, "v": v})
+
+
+def layers_trained() -> Function:
+    """Gradients of a small Transformer's loss: loops forward and backward."""
+    cfg = mtf.model.config("tiny-lm")
+    loss = mtf.model.loss(cfg)
+    arguments = {name: " ".join(map(str, dims)) for name, dims in loss.arguments.items()}
+
+    def call(**tensors: mtf.Tensor) -> dict[str, mtf.Tensor]:
+        return mtf.gradients(loss(**tensors), {name: tensors[name] for name in cfg.params})
+
+    return Function.of("layers_trained", arguments, call, loss.dtypes)

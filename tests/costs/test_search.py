@@ -6,7 +6,7 @@ import math
 
 import pytest
 from costs.brute_force import best, plans, seconds
-from costs.functions_to_search import PAPER, SMALL, language_model, random_function, two_layers
+from costs.functions_to_search import PAPER, SMALL, language_model, random_function, trained, two_layers
 
 import mtfcore as mtf
 from mtfcore.costs.liveness import peak_memory
@@ -23,6 +23,14 @@ def test_brute_force_finds_nothing_better(seed, where):
     least, _ = best(fn, mtf.topology(where), sizes=sizes, dtype="bf16")
     assert found.best.seconds.total == pytest.approx(least, rel=1e-9)
     assert found.is_optimal and found.gap == 0
+
+
+@pytest.mark.parametrize("sizes", ["batch:8 io:12 hidden:4", "batch:4 io:2 hidden:16", "batch:24 io:2 hidden:2"])
+@pytest.mark.parametrize("where", ["v5e:2x2", "a100:6"])
+def test_brute_force_finds_nothing_better_for_training(sizes, where):
+    found = mtf.search_layout(trained, where, sizes=sizes)
+    least, _ = best(trained, mtf.topology(where), sizes=sizes, dtype="bf16")
+    assert found.best.seconds.total == pytest.approx(least, rel=1e-9) and found.is_optimal
 
 
 @pytest.mark.parametrize("seed", range(100, 112))

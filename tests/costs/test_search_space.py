@@ -7,13 +7,13 @@ import random
 
 import pytest
 from costs.brute_force import every_layout, seconds
-from costs.functions_to_search import SMALL, language_model, random_function, two_layers
+from costs.functions_to_search import SMALL, language_model, layers_trained, random_function, trained, two_layers
 
 import mtfcore as mtf
 from mtfcore.costs.search import Problem
 from mtfcore.costs.search_bounds import Bounds, Work, placed_inputs
 from mtfcore.costs.search_space import Space, as_layout, factorings
-from mtfcore.costs.search_times import Rates, time_of
+from mtfcore.costs.search_times import Rates, time_by_operation, time_of
 from mtfcore.costs.search_tree import Branches
 from mtfcore.costs.search_walk import Walk
 
@@ -86,6 +86,17 @@ def assert_same(ours: mtf.Program, theirs: mtf.Program) -> None:
             assert_same(a.body, b.body)
 
 
+def test_a_walk_gives_the_steps_of_plan_for_gradients():
+    mesh, fn, sizes = mtf.Mesh("rows:2 cols:4"), layers_trained(), "B:8 L:8"
+    graph = fn.trace(sizes, "bf16")
+    walk, layouts = Walk(graph, mesh), list(Space.of(graph).layouts(mesh))
+    for places in random.Random(4).sample(layouts, 8):
+        layout = as_layout(places)
+        again = walk.program(layout)
+        assert_same(walk.program(layout), mtf.plan(fn, mesh, layout, sizes=sizes, dtype="bf16"))
+        assert_same(walk.program(layout), again)
+
+
 @pytest.mark.parametrize("mesh", ["rows:2 cols:4", "rows:2 cols:2 planes:2"])
 def test_a_walk_gives_the_steps_of_plan(mesh):
     """Also when most of what it gives was recorded under other layouts, loops included."""
@@ -115,6 +126,39 @@ def test_no_layout_takes_less_than_its_bound(seed):
                 assert branches.bounds.time(least, most) <= seconds(program, where) * (1 + 1e-9)
                 held = sum(p.sharding.bytes_per_device(mesh, p.dtype) for p in program.inputs)
                 assert branches.bounds.memory(most) <= held
+
+
+def learned(fn, sizes: str, mesh: mtf.Mesh, most: int):
+    """(bound, time) of some layouts after others have been planned and learned from; chosen at random."""
+    where, graph = mtf.topology("v2:2x2"), fn.trace(sizes, "bf16")
+    rates, space = Rates(where.peak_flops_per_device, where.link_bytes_per_second), Space.of(graph)
+    dims, walk = list(space.dims), Walk(graph, mesh)
+    branches = Branches(space, mesh, dims, Bounds(mesh, dims, Work.of(graph, {}), rates, placed_inputs(graph, {})))
+    layouts = list(space.layouts(mesh))
+    random.Random(5).shuffle(layouts)
+    n_seen = min(most, len(layouts)) // 2
+    bit = {name: 1 << k for k, name in enumerate(mesh.names)}
+    for number, places in enumerate(layouts[:most]):
+        node = tuple((sum(bit[a] for a in places[dim]), places[dim]) for dim in dims)
+        program = walk.program(as_layout(places))
+        if number >= n_seen:
+            yield branches.bound(node), sum(time_of(program, rates))
+        branches.bounds.learn(node, time_by_operation(program, rates, walk.asked))
+
+
+@pytest.mark.parametrize(
+    ("fn", "sizes", "mesh", "most"),
+    [
+        (two_layers, "batch:8 io:8 hidden:16", "rows:2 cols:2 planes:2", 200),
+        (trained, "batch:8 io:8 hidden:16", "rows:2 cols:4", 100),
+        (language_model, SMALL, "rows:2 cols:4", 250),
+        (layers_trained(), "B:8 L:8", "rows:2 cols:4", 120),
+    ],
+)
+def test_what_was_learned_is_never_more_than_a_layout_takes(fn, sizes, mesh, most):
+    found = list(learned(fn, sizes, mtf.Mesh(mesh), most))
+    assert all(bound <= time * (1 + 1e-9) for bound, time in found)
+    assert any(bound > 0.9 * time for bound, time in found), "and it says something"
 
 
 def test_time_is_that_of_flops_and_link_bytes():
