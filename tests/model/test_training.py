@@ -153,6 +153,11 @@ def test_a_length_beyond_the_positions_is_refused():
         trainer(length=17)
 
 
+def test_an_accelerator_that_is_not_there_is_said():
+    with pytest.raises(mtf.DeviceError, match="no TPU or GPU is attached"):
+        trainer(attached=True)
+
+
 @pytest.mark.long
 def test_donated_state_changes_nothing_but_memory(single):
     giver = trainer(donate=True)
