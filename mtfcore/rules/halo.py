@@ -117,7 +117,8 @@ def fetched(site: Site, value: int, piece: Piece, wrap: bool = False) -> int:
     here, rows = site.planner.sharding_of(value), piece.stop - piece.start
     if rows < site.rows(value):
         after = site.resized(here, rows)
-        why = f"rows {piece.start} to {piece.stop - 1} of each part of {site.dim}"
+        last = f" to {piece.stop - 1}" if rows > 1 else ""
+        why = f"{site.dim} {piece.start}{last} of each part"
         value = site.emit("edge", [value], after, {"dim": site.dim, "start": piece.start}, why)
     if piece.distance % site.parts == 0:
         return value
