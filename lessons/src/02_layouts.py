@@ -323,6 +323,6 @@ check("02 layout_within", layout_within)
 # > * The plan that you read is the plan that runs, on simulated and on real devices.
 # > * A wrong layout is refused before anything runs, with the tensor, both dimensions and the axis in the message.
 #
-# **Next:** lessons on gradients and on costs build on this one. Until they are there, look at `plan.source()`: the same
-# program as plain JAX that you could have written by hand. In the library, read `mtfcore/rules/`. The words are in the
-# [glossary](GLOSSARY.md).
+# **Next:** [lesson 03](03_collectives.ipynb) takes collectives apart, hop by hop. Look at `plan.source()` on the way: the
+# same program as plain JAX that you could have written by hand. In the library, read `mtfcore/rules/`. The words are in
+# the [glossary](GLOSSARY.md).

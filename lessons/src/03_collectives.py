@@ -374,6 +374,6 @@ check("03 update", update)
 # > * Time follows the busiest link: a line takes twice as long as a two-way ring. Small messages cost hops, not bytes.
 # > * In an all-to-all devices pass on for others; a torus keeps ways short.
 #
-# **Next:** the lessons on einsum and on training use these costs. In the library, read `mtfcore/schedules/hops.py`; the
+# **Next:** [lesson 04](04_sharded_einsum.ipynb): which einsum needs which of them. In the library, read `mtfcore/schedules/hops.py`; the
 # formulas for rings and lines stand in `mtfcore/schedules/closed_forms.py`. The words are in the
 # [glossary](GLOSSARY.md).

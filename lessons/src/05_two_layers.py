@@ -355,6 +355,5 @@ check("05 mesh_within", mesh_within)
 # > * Data parallelism never makes weights, gradients or optimizer state smaller: that is where its memory runs out.
 # > * Blocks of work should be as even as possible. Two axes make pencils, three make cubes.
 #
-# **Next:** [lesson 02](02_layouts.ipynb) if the rules of einsums still surprise you; else train a whole Transformer
-# under such layouts. In the library, read `mtfcore/costs/two_layers.py`. The words are in the
+# **Next:** [lesson 06](06_training.ipynb) trains a whole Transformer under such layouts. In the library, read `mtfcore/costs/two_layers.py`. The words are in the
 # [glossary](GLOSSARY.md).
