@@ -141,8 +141,12 @@ def joined(site: Site, values: list[int], zeros: tuple[int, int]) -> int:
 
 
 def _trimmed(site: Site, value: int, rows: int, start: int, step: int) -> int:
-    after = site.resized(site.planner.sharding_of(value), rows, site.on)
-    why = f"{rows} of {site.dim}, which begin elsewhere on each device, as operand and result differ in size"
+    here = site.planner.sharding_of(value)
+    after = site.resized(here, rows, site.on)
+    if here.on[site.dim]:
+        why = f"{rows} of {site.dim} from another start on each device, since operand and result differ in size"
+    else:
+        why = f"each device's own {rows} of {site.dim}, border included, from what it holds whole"
     return site.emit("trim", [value], after, {"dim": site.dim, "start": start, "step": step}, why)
 
 
