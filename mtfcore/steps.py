@@ -11,7 +11,7 @@ Next file to read: `rules.moves`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -79,7 +79,7 @@ class Step:
 
     def arrow(self) -> str:
         """Shardings before and after in our notation: `B E:x , E:x F → B F partialsum:x`."""
-        return f"{' , '.join(s.text() or '()' for s in self.before) or '-'} → {self.after.text() or '()'}"
+        return f"{listed([s.text() or '()' for s in self.before])} → {self.after.text() or '()'}"
 
     def label(self) -> str:
         """What it does in a few words: `reduce_scatter over x into F`."""
@@ -225,6 +225,12 @@ def keeps_nan(step: Step) -> bool:
     """Whether an all-reduce by max or min must say so where one device has NaN; what softmax takes out need not."""
     fn = step.params.get("fn", "sum")
     return step.kind == "all_reduce" and fn != "sum" and is_float(step.dtype) and not step.params.get("flat")
+
+
+def listed(operands: Sequence[str], most: int = 4) -> str:
+    """Operands in one line; of a loop, which may read dozens, the first few."""
+    more = f" , and {len(operands) - most} more" if len(operands) > most else ""
+    return (" , ".join(operands[:most]) or "-") + more
 
 
 def split_by_axis(step: Step, mesh: Mesh) -> dict[str, Fraction]:

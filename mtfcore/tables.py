@@ -18,7 +18,7 @@ from typing import Any
 from mtfcore.notation import format_axes
 from mtfcore.numbers import count, format_bytes, format_flops
 from mtfcore.padding import padding_share
-from mtfcore.steps import Program, Step, held_bytes
+from mtfcore.steps import Program, Step, held_bytes, listed
 from mtfcore.value_names import Names
 
 Row = dict[str, Any]
@@ -177,7 +177,7 @@ def step_row(step: Step, program: Program, names: Names, label: str, times: int 
         "inputs": [names[value] for value in step.inputs],
         "what": step.label(),
         "shardings": step.arrow(),
-        "shapes": f"{' , '.join(map(_shape, before)) or '-'} → {_shape(after)}",
+        "shapes": f"{listed([*map(_shape, before)])} → {_shape(after)}",
         "shape_before": before,
         "shape_after": after,
         "axes": format_axes(step.axes) if step.axes else "",

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.steps import Step, held_bytes, split_by_axis
+from mtfcore.steps import Step, held_bytes, listed, split_by_axis
 from mtfcore.value_names import Names
 from widgets.figures.words import differing, label, sum_words
 from widgets.numbers import count, origin, quantity
@@ -129,7 +129,7 @@ def _modelled(number: float, unit: str) -> str:
 
 
 def _line(number: int, row: Facts) -> tuple[str, ...]:
-    shapes = f"{', '.join(each['shape'] for each in row['before']) or '-'} → {row['after']['shape']}"
+    shapes = f"{listed([each['shape'] for each in row['before']])} → {row['after']['shape']}"
     times = f" ×{row['times']}" if row["times"] > 1 else ""
     sent = _modelled(row["sent"], "iB") if row["collective"] else "-"
     flops = _modelled(row["flops"], "FLOP") if row["flops"] else "-"

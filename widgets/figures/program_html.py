@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from html import escape
 
+from mtfcore.steps import listed
 from widgets.figures.program import CHOICES, NAMES, Facts
 from widgets.numbers import origin, quantity, tagged_html
 from widgets.theme import axis_colours
@@ -65,7 +66,7 @@ def swatch(colour: str) -> str:
 
 
 def _arrow(row: Facts) -> str:
-    before = " , ".join(_named(each) for each in row["before"]) or "-"
+    before = listed([_named(each) for each in row["before"]])
     return f"{before} <b>→</b> {_named(row['after'])}"
 
 
@@ -74,7 +75,7 @@ def _named(value: Facts) -> str:
 
 
 def _shapes(row: Facts) -> str:
-    before = " , ".join(escape(each["shape"]) for each in row["before"]) or "-"
+    before = listed([escape(each["shape"]) for each in row["before"]])
     return f"{before} → {escape(row['after']['shape'])}"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mtfcore.steps import listed
 from widgets.figures.program import Facts
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
@@ -45,13 +46,13 @@ def _line(number: int, row: Facts, colours: dict[str, str], most: float) -> Iter
         left += 190 * sent / most
     yield text(f"{number + 1}  {row['label']}", 14, top + 17, 205, font_weight="bold" if row["collective"] else None)
     yield text(_places(row), 225, top + 17, 450, font_family="monospace")
-    shapes = f"{', '.join(each['shape'] for each in row['before']) or '-'} → {row['after']['shape']}"
+    shapes = f"{listed([each['shape'] for each in row['before']])} → {row['after']['shape']}"
     yield text(shapes, 225, top + 32, 450, 10, font_family="monospace", fill="#555")
     yield text(_numbers(row), WIDTH - 8, top + 17, 175, text_anchor="end")
 
 
 def _places(row: Facts) -> str:
-    before = " , ".join(f"{each['name']} {each['lies']}" for each in row["before"]) or "-"
+    before = listed([f"{each['name']} {each['lies']}" for each in row["before"]])
     return f"{before} → {row['after']['name']} {row['after']['lies']}"
 
 
