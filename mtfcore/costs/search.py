@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 
 from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.paper_time import MODELS, Seconds
-from mtfcore.costs.search_bounds import Bounds, Work, placed_inputs
+from mtfcore.costs.search_bounds import Bounds
 from mtfcore.costs.search_result import Candidate, Search
 from mtfcore.costs.search_space import Space, as_layout
 from mtfcore.costs.search_times import Rates, time_by_operation, time_of
 from mtfcore.costs.search_tree import Branches, Leaf, Tree
 from mtfcore.costs.search_walk import Walk
+from mtfcore.costs.search_work import Work
 from mtfcore.dims import DimsLike
 from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
 from mtfcore.functions import Function
@@ -156,10 +157,10 @@ class _Hunt:
 
     def tree(self, by_memory: bool = False) -> Tree:
         problem = self.problem
-        work, inputs = Work.of(problem.graph, problem.place), placed_inputs(problem.graph, problem.place)
+        work = Work.of(problem.graph, problem.place)
         dims = sorted(problem.space.dims, key=lambda dim: (-_weight(dim, work), dim))
         branches = [
-            Branches(problem.space, mesh, dims, Bounds(mesh, dims, work, problem.rates, inputs)) for mesh in self.meshes
+            Branches(problem.space, mesh, dims, Bounds(mesh, dims, work, problem.rates)) for mesh in self.meshes
         ]
         return Tree(branches, float("inf") if by_memory else problem.memory, by_memory)
 

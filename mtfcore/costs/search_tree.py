@@ -74,7 +74,7 @@ class Branches:
                 continue
             node = (*chosen, (mask, axes))
             least, most = self.masks(node)
-            yield self.bounds.time(least, most, self.helping), self.bounds.memory(most), node
+            yield self.bounds.time(least, most, self.helping), self.bounds.memory(most, self.helping), node
 
 
 @dataclass

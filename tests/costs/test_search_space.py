@@ -10,12 +10,14 @@ from costs.brute_force import every_layout, seconds
 from costs.functions_to_search import SMALL, language_model, layers_trained, random_function, trained, two_layers
 
 import mtfcore as mtf
+from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.search import Problem
-from mtfcore.costs.search_bounds import Bounds, Work, placed_inputs
+from mtfcore.costs.search_bounds import Bounds
 from mtfcore.costs.search_space import Space, as_layout, factorings
 from mtfcore.costs.search_times import Rates, time_by_operation, time_of
 from mtfcore.costs.search_tree import Branches
 from mtfcore.costs.search_walk import Walk
+from mtfcore.costs.search_work import Work
 
 NET = "batch:8 io:4 hidden:12"
 
@@ -116,7 +118,7 @@ def test_no_layout_takes_less_than_its_bound(seed):
     rates, space = Rates(where.peak_flops_per_device, where.link_bytes_per_second), Space.of(graph)
     for mesh in space.meshes(4):
         dims = list(space.dims)
-        branches = Branches(space, mesh, dims, Bounds(mesh, dims, Work.of(graph, {}), rates, placed_inputs(graph, {})))
+        branches = Branches(space, mesh, dims, Bounds(mesh, dims, Work.of(graph, {}), rates))
         for places in space.layouts(mesh):
             program = mtf.plan(fn, mesh, as_layout(places), sizes=sizes, dtype="bf16")
             for depth in range(len(dims) + 1):
@@ -124,8 +126,7 @@ def test_no_layout_takes_less_than_its_bound(seed):
                 chosen = [(sum(bit[a] for a in places[dim]), places[dim]) for dim in dims[:depth]]
                 least, most = branches.masks(chosen)
                 assert branches.bounds.time(least, most) <= seconds(program, where) * (1 + 1e-9)
-                held = sum(p.sharding.bytes_per_device(mesh, p.dtype) for p in program.inputs)
-                assert branches.bounds.memory(most) <= held
+                assert branches.bounds.memory(most) <= peak_memory(program).total
 
 
 def learned(fn, sizes: str, mesh: mtf.Mesh, most: int):
@@ -133,7 +134,7 @@ def learned(fn, sizes: str, mesh: mtf.Mesh, most: int):
     where, graph = mtf.topology("v2:2x2"), fn.trace(sizes, "bf16")
     rates, space = Rates(where.peak_flops_per_device, where.link_bytes_per_second), Space.of(graph)
     dims, walk = list(space.dims), Walk(graph, mesh)
-    branches = Branches(space, mesh, dims, Bounds(mesh, dims, Work.of(graph, {}), rates, placed_inputs(graph, {})))
+    branches = Branches(space, mesh, dims, Bounds(mesh, dims, Work.of(graph, {}), rates))
     layouts = list(space.layouts(mesh))
     random.Random(5).shuffle(layouts)
     n_seen = min(most, len(layouts)) // 2
