@@ -52,6 +52,8 @@ def _labelled(program: Program, times: int) -> Iterator[tuple[str, object, int]]
 
 def why(winner: Candidate, other: Candidate) -> str:
     """One sentence: how much longer the other takes, what it places differently, and what that costs."""
+    if (winner.layout, winner.mesh) == (other.layout, other.mesh):
+        return "is the winner itself"
     more = other.seconds.total / winner.seconds.total - 1
     slower = (
         f"takes {more:.1%} longer" if more > 5e-5 else "takes as long" if more > -5e-5 else f"is {-more:.1%} faster"

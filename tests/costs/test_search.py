@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 from costs.brute_force import best, plans, seconds
@@ -10,6 +12,7 @@ from costs.functions_to_search import PAPER, SMALL, language_model, random_funct
 
 import mtfcore as mtf
 from mtfcore.costs.liveness import peak_memory
+from mtfcore.functions import Function
 
 NET = "batch:64 io:512 hidden:2048"
 SECTION_9 = "batch:rows vocab:cols d_ff:cols heads:cols"
@@ -69,7 +72,37 @@ def test_the_language_model_of_section_9_on_512_cores():
     assert paper.fits and paper.seconds.total > found.best.seconds.total
     said = found.why(paper)
     assert "longer: batch in 16 parts, not 256" in said and "all-reduce" in said and "d_ff in 32 parts" in said
+    assert found.why(found.compare(found.best.layout)) == "is the winner itself"
     assert found.compare(SECTION_9, "rows:256 cols:2").seconds.total == pytest.approx(found.best.seconds.total)
+
+
+def test_training_it_is_best_as_the_paper_trained_it():
+    """Forward and backward: of all meshes of 512 cores 16 x 32 with section 9's layout, proved."""
+    cfg = mtf.model.config("mtf-lm-4.9b")
+    loss = mtf.model.loss(cfg)
+    arguments = {name: " ".join(map(str, dims)) for name, dims in loss.arguments.items()}
+
+    def gradients(**tensors):
+        return mtf.gradients(loss(**tensors), {name: tensors[name] for name in cfg.params})
+
+    found = mtf.search_layout(
+        Function.of("gradients", arguments, gradients, loss.dtypes), "v2:16x16", sizes="B:256 L:256"
+    )
+    assert found.is_optimal and str(found.best.mesh) == "rows:16 cols:32"
+    assert set(found.best.layout.rules) == set(mtf.model.read_layout(SECTION_9).rules)
+    assert found.best.seconds.efficiency > 0.5, "the paper reports more than half of the peak (section 9)"
+
+
+def test_a_search_loads_no_jax():
+    code = (
+        "import sys, mtfcore as mtf\n"
+        "@mtf.function\n"
+        "def product(x: 'a b', w: 'b c'): return mtf.einsum(x, w, out='a c')\n"
+        "print(mtf.search_layout(product, 'v2:2x2', sizes='a:8 b:8 c:8'))\n"
+        "assert 'jax' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and "optimal" in done.stdout, done.stderr
 
 
 def test_on_the_papers_own_mesh_its_rule_is_the_best():
