@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.paper_time import MODELS, Seconds
@@ -37,6 +38,7 @@ from mtfcore.numbers import count, format_bytes
 from mtfcore.planning import plan
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program
+from mtfcore.tensor import Graph
 from mtfcore.topologies import Topology, topology
 
 MOST_TRIED = 300  # layouts planned to find what comes closest, where nothing fits
@@ -51,7 +53,7 @@ def search_layout(
     topology: str | Topology,
     *,
     sizes: DimsLike = "",
-    dtype: object = "bf16",
+    dtype: object = "f32",
     place: Mapping[str, str | Sharding] | None = None,
     mesh: Mesh | str | Iterable[Mesh | str] | None = None,
     memory: float | None = None,
@@ -83,10 +85,15 @@ class Problem:
     place: Mapping[str, str | Sharding]
     memory: float
     rates: Rates
+    graph: Graph = field(init=False)
+    space: Space = field(init=False)
 
     @classmethod
-    def of(cls, fn, where, sizes, dtype, place, memory, model) -> Problem:  # as `search_layout` takes them
-        """Check all that was given."""
+    def of(
+        cls, fn: Function, where: str | Topology, sizes: DimsLike = "", dtype: object = "f32",
+        place: Mapping[str, str | Sharding] | None = None, memory: float | None = None, model: str = "paper",
+    ) -> Problem:  # fmt: skip
+        """As `search_layout` takes them; refuses what cannot be."""
         if not isinstance(fn, Function):
             raise LayoutError(f"expected a function made with @mtf.function, got {type(fn).__name__} {fn!r:.200}")
         if model not in MODELS:
@@ -116,7 +123,7 @@ class Problem:
     def meshes(self, given: Mesh | str | Iterable[Mesh | str] | None) -> list[Mesh]:
         """The meshes to search: those given, each of as many devices as the slice has, or every factoring."""
         if given is None:
-            return self.space.meshes(self.slice.devices)
+            return self.space.meshes(self.slice.devices) or self._refuse_named()
         meshes = [Mesh(given)] if isinstance(given, (str, Mesh)) else [Mesh(one) for one in given]
         wrong = [
             f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices
@@ -124,6 +131,13 @@ class Problem:
         options = "', '".join(str(one) for one in self.space.meshes(self.slice.devices)[:4])
         refuse([f"{w}, {self.slice} has {self.slice.devices}; e.g. '{options}'" for w in wrong], "search_layout")
         return meshes
+
+    def _refuse_named(self) -> NoReturn:
+        axes = ", ".join(sorted(self.space.named))
+        example = f"mesh='{min(self.space.named)}:{self.slice.devices}'"
+        raise LayoutError(
+            f"search_layout: {self.graph.name} names mesh axis {axes}; give the meshes to search, e.g. {example}"
+        )
 
     def plan(self, mesh: Mesh, layout: Layout) -> Program:
         """The real plan, as `mtf.plan` makes it."""
@@ -153,6 +167,7 @@ class _Hunt:
     unfit: int = 0
     broken: int = 0  # layouts whose bound was too high
     ties: int = 0
+    refused: LayoutError | None = None  # why the planner refused a layout of the space, the last time
     proved_after: int = 0  # layouts planned until the best was proved
 
     def tree(self, by_memory: bool = False) -> Tree:
@@ -195,7 +210,11 @@ class _Hunt:
     def weigh(self, leaf: Leaf, walk: Walk) -> None:
         """Plan one layout and keep it if it is among the best that fit."""
         layout = as_layout(leaf.places)
-        program = walk.program(layout)
+        try:
+            program = walk.program(layout)
+        except LayoutError as error:  # what only a plan can tell: pins that do not fit, pieces that do not divide
+            self.refused = error
+            return
         self.planned += 1
         seconds = sum(time_of(program, self.problem.rates))
         self.broken += seconds < leaf.bound * (1 - SAME)
@@ -230,6 +249,8 @@ class _Hunt:
             self.weigh(leaf, walks[leaf.mesh])
             if self.planned - started == MOST_TRIED:
                 break
+        if self.closest is None:
+            return self.refused or LayoutError(f"{name}: no legal layout")
         n_bytes, leaf = self.closest
         best = self.problem.candidate(leaf.mesh, as_layout(leaf.places))
         said = "nothing fits" if is_certain else f"found none that fits in {PATIENCE} x {self.seconds} s + 10 s,"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mtfcore.costs.search_scopes import Dims, Scopes
-from mtfcore.costs.search_space import by_layout, graphs
+from mtfcore.costs.search_space import Space, by_layout, graphs
 from mtfcore.dims import volume
 from mtfcore.dtypes import itemsize
 from mtfcore.layout import Layout
@@ -51,7 +51,8 @@ class Work:
     @classmethod
     def of(cls, graph: Graph, place: Mapping[str, object]) -> Work:
         """Read from the plan on one device, loops multiplied."""
-        planner, scopes = Planner(graph, Mesh("all:1"), Layout()), Scopes(graph, place)
+        alone = Mesh([(axis, 1) for axis in sorted(Space.of(graph, place).named)] or "all:1")
+        planner, scopes = Planner(graph, alone, Layout()), Scopes(graph, place)
         program = planner.program([[s] for s in planner.input_places({})])
         reaches = {
             (id(part), number): scopes.reach(part, number)

@@ -42,7 +42,7 @@ def main() -> None:
         found = []
 
         def search(fn: Function = fn, found: list = found) -> None:
-            found.append(mtf.search_layout(fn, TOPOLOGY, sizes=SIZES))
+            found.append(mtf.search_layout(fn, TOPOLOGY, sizes=SIZES, dtype="bf16"))
 
         times = repeated(search, 3, before=empty_caches)
         report(f"4.9B {what} on {TOPOLOGY}", times.seconds(), "5 s")

@@ -22,7 +22,7 @@ SECTION_9 = "batch:rows vocab:cols d_ff:cols heads:cols"
 @pytest.mark.parametrize("seed", range(10))
 def test_brute_force_finds_nothing_better(seed, where):
     fn, sizes = random_function(seed)
-    found = mtf.search_layout(fn, where, sizes=sizes)
+    found = mtf.search_layout(fn, where, sizes=sizes, dtype="bf16")
     least, _ = best(fn, mtf.topology(where), sizes=sizes, dtype="bf16")
     assert found.best.seconds.total == pytest.approx(least, rel=1e-9)
     assert found.is_optimal and found.gap == 0
@@ -31,7 +31,7 @@ def test_brute_force_finds_nothing_better(seed, where):
 @pytest.mark.parametrize("sizes", ["batch:8 io:12 hidden:4", "batch:4 io:2 hidden:16", "batch:24 io:2 hidden:2"])
 @pytest.mark.parametrize("where", ["v5e:2x2", "a100:6"])
 def test_brute_force_finds_nothing_better_for_training(sizes, where):
-    found = mtf.search_layout(trained, where, sizes=sizes)
+    found = mtf.search_layout(trained, where, sizes=sizes, dtype="bf16")
     least, _ = best(trained, mtf.topology(where), sizes=sizes, dtype="bf16")
     assert found.best.seconds.total == pytest.approx(least, rel=1e-9) and found.is_optimal
 
@@ -45,13 +45,13 @@ def test_brute_force_finds_nothing_better_that_fits(seed):
     for share in (0, 1, 2):
         held = sorted({n_bytes for _, n_bytes in every})
         limit = held[share * (len(held) - 1) // 4]
-        found = mtf.search_layout(fn, where, sizes=sizes, memory=limit)
+        found = mtf.search_layout(fn, where, sizes=sizes, memory=limit, dtype="bf16")
         assert found.best.seconds.total == pytest.approx(min(s for s, n in every if n <= limit), rel=1e-9)
         assert found.is_optimal and found.best.fits
 
 
 def test_what_is_shown_is_what_plan_says():
-    found = mtf.search_layout(two_layers, "v2:4x4", sizes=NET)
+    found = mtf.search_layout(two_layers, "v2:4x4", sizes=NET, dtype="bf16")
     for one in found.found:
         program = mtf.plan(two_layers, one.mesh, one.layout, sizes=NET, dtype="bf16")
         assert one.seconds.compute == pytest.approx(program.flops() / 22.5e12)
@@ -63,7 +63,7 @@ def test_what_is_shown_is_what_plan_says():
 
 def test_the_language_model_of_section_9_on_512_cores():
     """The 4.9 billion parameters of Table 2: the paper's rule for which dimensions share an axis, proved the best."""
-    found = mtf.search_layout(language_model, "v2:16x16", sizes=PAPER)
+    found = mtf.search_layout(language_model, "v2:16x16", sizes=PAPER, dtype="bf16")
     assert len(found.meshes) == 12 and found.is_optimal
     placed = dict(found.best.layout.rules)
     (wide,) = {placed[dim] for dim in ("vocab", "d_ff", "heads")}
@@ -107,7 +107,7 @@ def test_a_search_loads_no_jax():
 
 def test_on_the_papers_own_mesh_its_rule_is_the_best():
     """Forward alone, batch on the longer axis is a little better still: activations travel, gradients do not."""
-    found = mtf.search_layout(language_model, "v2:16x16", sizes=PAPER, mesh="rows:16 cols:32")
+    found = mtf.search_layout(language_model, "v2:16x16", sizes=PAPER, mesh="rows:16 cols:32", dtype="bf16")
     swapped = {dim: {"rows": "cols", "cols": "rows"}[axis] for dim, (axis,) in mtf.Layout(SECTION_9).rules}
     layouts = [dict(one.layout.rules) for one in found.found[:2]]
     assert layouts == [dict(mtf.Layout(swapped).rules), dict(mtf.Layout(SECTION_9).rules)]
@@ -115,26 +115,26 @@ def test_on_the_papers_own_mesh_its_rule_is_the_best():
 
 
 def test_less_memory_makes_a_finer_cut_win():
-    loose = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, top=1).best
-    tight = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, top=1, memory=loose.memory.total - 1).best
+    loose = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, top=1, dtype="bf16").best
+    tight = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, top=1, memory=loose.memory.total - 1, dtype="bf16").best
     assert tight.memory.total < loose.memory.total and tight.seconds.total >= loose.seconds.total
 
 
 def test_inputs_stay_where_place_says():
-    found = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, place={"w": "io:rows hidden"}, top=3)
+    found = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, place={"w": "io:rows hidden"}, top=3, dtype="bf16")
     for one in found.found:
         (w,) = [port for port in one.program.inputs if port.name == "w"]
         assert w.sharding.text() == "io:rows hidden" and "rows" in one.mesh
 
 
 def test_a_search_cut_short_says_how_far_it_may_be_off():
-    found = mtf.search_layout(language_model, "v2:16x16", sizes=PAPER, seconds=0.0, top=1)
+    found = mtf.search_layout(language_model, "v2:16x16", sizes=PAPER, seconds=0.0, top=1, dtype="bf16")
     assert not found.is_optimal and 0 < found.gap < 1
     assert "not proved optimal" in str(found) and "could be saved" in str(found)
 
 
 def test_the_table_shows_proof_runners_up_and_reasons():
-    found = mtf.search_layout(language_model, "v2:2x2", sizes=SMALL)
+    found = mtf.search_layout(language_model, "v2:2x2", sizes=SMALL, dtype="bf16")
     text = str(found)
     assert "modelled" in text and "optimal: no legal layout over 3 meshes of 8 devices" in text
     assert text.count("longer: ") + text.count("takes as long: ") == len(found.found) - 1
@@ -147,16 +147,41 @@ def test_ties_are_counted_and_the_plainest_shown():
     def product(x: "a b", w: "b c"):
         return mtf.einsum(x, w, out="a c")
 
-    found = mtf.search_layout(product, "v5e:2x2", sizes="a:8 b:8 c:8", top=20)
+    found = mtf.search_layout(product, "v5e:2x2", sizes="a:8 b:8 c:8", top=20, dtype="bf16")
     keys = [(one.seconds.total, one.memory.total) for one in found.found]
     assert len(set(keys)) == len(keys) and found.n_ties > 0
     assert len(found.best.mesh.axes) <= 2
 
 
 def test_one_device_has_one_layout():
-    found = mtf.search_layout(two_layers, "v5e:1x1", sizes=NET)
+    found = mtf.search_layout(two_layers, "v5e:1x1", sizes=NET, dtype="bf16")
     assert [str(one.layout) for one in found.found] == [""] and found.best.seconds.communicate == 0
     assert "there is no runner-up" in found.why()
+
+
+def test_axes_that_the_function_names_must_be_those_of_the_mesh():
+    @mtf.function
+    def named(x: "batch io", w: "io hidden"):
+        return mtf.reshard(mtf.einsum(x, w, out="batch hidden"), "batch:y hidden")
+
+    with pytest.raises(mtf.LayoutError, match=r"names mesh axis y; give the meshes to search, e.g. mesh='y:4'"):
+        mtf.search_layout(named, "v5e:2x2", sizes=NET)
+    found = mtf.search_layout(named, "v5e:2x2", sizes=NET, mesh=["x:2 y:2", "y:4"])
+    assert "y" in found.best.mesh and found.is_optimal
+    with pytest.raises(mtf.LayoutError, match="unknown mesh axis 'y'"):
+        mtf.search_layout(named, "v5e:2x2", sizes=NET, mesh="x:4")
+
+
+def test_layouts_that_the_planner_refuses_are_passed_over():
+    """Two pieces of io 6 and 2 are joined: cut in two, both divide; in four, neither does."""
+
+    @mtf.function
+    def joined(x: "batch io:6", y: "batch io:2", w: "io:8 hidden"):
+        return mtf.einsum(mtf.concat([x, y], "io"), w, out="batch hidden")
+
+    found = mtf.search_layout(joined, "v5e:2x2", sizes="batch:8 hidden:8")
+    least, _ = best(joined, mtf.topology("v5e:2x2"), sizes="batch:8 hidden:8")
+    assert found.best.seconds.total == pytest.approx(least, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +211,11 @@ def test_bad_input_is_refused_with_what_would_do(how, said):
 
 def test_a_size_that_no_tensor_has_is_said():
     with pytest.warns(mtf.LayoutWarning, match="size of 'hiden' ignored, no tensor has it"):
-        mtf.search_layout(two_layers, "v5e:2x2", sizes=NET + " hiden:8", top=1)
+        mtf.search_layout(two_layers, "v5e:2x2", sizes=NET + " hiden:8", top=1, dtype="bf16")
 
 
 def test_a_wrong_runner_up_is_refused():
-    found = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, top=2)
+    found = mtf.search_layout(two_layers, "v5e:2x2", sizes=NET, top=2, dtype="bf16")
     with pytest.raises(mtf.LayoutError, match="why: 7 is no runner-up; legal here: 1 to 1"):
         found.why(7)
     assert math.isfinite(found.bound)
