@@ -18,7 +18,7 @@ from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.functions import Function, record_outputs
 from mtfcore.notation import as_size, is_name
-from mtfcore.ops import apply, common_graph, expect_tensor
+from mtfcore.ops import apply, common_graph, expect_tensor, flag
 from mtfcore.tensor import Graph, Op, Tensor
 
 Stacked = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
@@ -53,7 +53,7 @@ def repeat(
     _check_result(result, carry, body)
     record_outputs(body, result)
     dim = _turns(over, tensors, body, len(carry))
-    return close_loop(body, [*carry], tensors, Dim(dim, as_size(n)), bool(reverse))
+    return close_loop(body, [*carry], tensors, Dim(dim, as_size(n)), flag(reverse, "repeat: reverse"))
 
 
 def close_loop(

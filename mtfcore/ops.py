@@ -122,6 +122,13 @@ def whole_number(value: object, about: str) -> int:
     return number
 
 
+def flag(value: object, about: str) -> bool:
+    """True or False (numpy's too); refuses what has no one truth value, such as an array."""
+    if (number := plain_number(value)) is None and value is not None:
+        raise LayoutError(f"{about} is {value!r:.200}; expected True or False")
+    return bool(number)
+
+
 def plain_number(value: object) -> int | float | bool | None:
     """Python's form of a number (numpy's too, and of arrays that hold just one); None for all else."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
@@ -160,7 +167,7 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False, fol
         left, pins = _contract_smallest(left, pins, dims, search)
     inner = tuple(dim for dim in dims if dim.name in known)
     only = inner == dims
-    product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=bool(search))
+    product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=flag(search, "einsum: search"))
     return product if only else apply("pointwise", [product], dims, dtype, goal, fn="identity")
 
 

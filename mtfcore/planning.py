@@ -18,6 +18,7 @@ from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
+from mtfcore.ops import flag
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.moves import State
 from mtfcore.rules.moving import reshard_steps
@@ -57,7 +58,7 @@ def plan(
     layout.complain(layout.missing_axes(mesh, names) + layout.unknown_dims(names) + unused, strict)
     place = {} if place is None else place
     _check_place(place, graph)
-    planner = Planner(graph, mesh, layout, bool(search))
+    planner = Planner(graph, mesh, layout, flag(search, "plan: search"))
     return planner.program([[s] for s in planner.input_places(place)])
 
 

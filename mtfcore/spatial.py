@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.notation import PARTIAL, as_whole, is_name, parse
-from mtfcore.ops import apply, apply_out, common_graph, expect_tensor, out_dims, same_dtype, wanted, whole_number
+from mtfcore.ops import apply, apply_out, common_graph, expect_tensor, flag, out_dims, same_dtype, wanted, whole_number
 from mtfcore.tensor import Tensor
 
 Padding = str | Sequence[int]
@@ -45,8 +45,9 @@ class Reach(NamedTuple):
 def shift(t: Tensor, dim: str, by: int, wrap: bool = False, out: str | None = None) -> Tensor:
     """y[i] = t[i - by] along one dimension; at the border zeros, or what left at the other end (`wrap`)."""
     size, by = expect_tensor(t).dim(dim).size, whole_number(by, "shift: by")
+    wrap = flag(wrap, "shift: wrap")
     by = by % size if wrap else max(-size, min(by, size))
-    return apply_out("shift", [t], t.dims, t.dtype, out, "shift", dim=dim, by=by, wrap=bool(wrap))
+    return apply_out("shift", [t], t.dims, t.dtype, out, "shift", dim=dim, by=by, wrap=wrap)
 
 
 def windows(t: Tensor, dim: str, size: int, into: str, padding: Padding = "same", out: str | None = None) -> Tensor:

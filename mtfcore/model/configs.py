@@ -112,8 +112,12 @@ def _size_faults(cfg: Config) -> list[str]:
     return faults
 
 
+def _is_among(value: object, legal: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and value in legal
+
+
 def _choice_faults(cfg: Config) -> list[str]:
-    wrong = {name: legal for name, legal in CHOICES.items() if getattr(cfg, name) not in legal}
+    wrong = {name: legal for name, legal in CHOICES.items() if not _is_among(getattr(cfg, name), legal)}
     faults = [f"{name} is {getattr(cfg, name)!r:.100}; {nearest(getattr(cfg, name), wrong[name])}" for name in wrong]
     flags = [name for name in FLAGS if not isinstance(getattr(cfg, name), bool)]
     return faults + [f"{name} is {getattr(cfg, name)!r:.100}; expected True or False" for name in flags]

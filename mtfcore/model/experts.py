@@ -60,7 +60,7 @@ def mixture(
     `capacity_factor`, over the number of experts, rounded up.
     """
     names = _names(x, gate, w_in, w_out, group, tokens)
-    _check_options(k, capacity_factor)
+    _check_options(k, capacity_factor, activation)
     n_tokens, n_experts = x.dim(tokens).size, gate.dim(names.choice).size
     capacity = min(n_tokens, math.ceil(n_tokens * k * capacity_factor / n_experts))
     likely = mtf.softmax(_f32(mtf.einsum(x, gate, out=f"{group} {tokens} {names.choice}")), names.choice)
@@ -153,12 +153,14 @@ def _names(x: Tensor, gate: Tensor, w_in: Tensor, w_out: Tensor, group: str, tok
     return _Names(model, choice[0], *inner)
 
 
-def _check_options(k: int, capacity_factor: float) -> None:
+def _check_options(k: int, capacity_factor: float, activation: Callable) -> None:
     if k not in (1, 2):
         raise LayoutError(f"mixture: k is {k!r:.200}; expected 1 or 2 experts a token")
     number = plain_number(capacity_factor)
     if number is None or not 0 < number < math.inf:
         raise LayoutError(f"mixture: capacity_factor is {capacity_factor!r:.200}; expected a number above 0, e.g. 1.25")
+    if not callable(activation):
+        raise LayoutError(f"mixture: activation is {activation!r:.200}; expected a function of a tensor, e.g. mtf.relu")
 
 
 def _sum(tensors: list[Tensor]) -> Tensor:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import mtfcore as mtf
 from mtfcore.dims import Dim, parse_dims, volume
 from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.model.optimizer_options import expect_params, option_faults
 from mtfcore.tensor import Tensor
 
 Tensors = Mapping[str, Tensor]
@@ -48,6 +49,9 @@ class Optimizer:
     clip: float | None = None
     dtype: str = "f32"  # of the state
 
+    def __post_init__(self) -> None:
+        refuse(option_faults(self), type(self).__name__)
+
     def parts(self, dims: tuple[Dim, ...]) -> dict[str, tuple[Dim, ...]]:
         """The state of one parameter: the end of the slot's name → its dimensions."""
         raise NotImplementedError
@@ -59,7 +63,7 @@ class Optimizer:
     def state(self, params: Mapping[str, Any]) -> dict[str, Slot]:
         """The declarations of the state of `params`: tensors, things with `.dims`, or texts such as "E:8 F:16"."""
         found = {}
-        for name, given in params.items():
+        for name, given in expect_params(params, "state").items():
             for end, dims in self.parts(_sized(name, given)).items():
                 found[f"{name}_{end}"] = Slot(f"{name}_{end}", dims, self.dtype)
         return found

@@ -17,6 +17,7 @@ import mtfcore as mtf
 from mtfcore.dims import parse_dims
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function
+from mtfcore.model.optimizer_options import expect_params
 from mtfcore.model.optimizers import Optimizer, Slot
 from mtfcore.tensor import Tensor
 
@@ -33,7 +34,9 @@ def training_step(
     """
     if not isinstance(loss, Function):
         raise LayoutError(f"training_step: loss is {loss!r:.200}; expected a named function that returns the loss")
-    texts = {name: " ".join(map(str, _dims(given))) for name, given in params.items()}
+    if not isinstance(optimizer, Optimizer):
+        raise LayoutError(f"training_step: optimizer is {optimizer!r:.200}; expected e.g. Adam(learning_rate=1e-3)")
+    texts = {name: " ".join(map(str, _dims(given))) for name, given in expect_params(params, "training_step").items()}
     slots = optimizer.state(texts)
     data = {name: " ".join(map(str, dims)) for name, dims in loss.arguments.items() if name not in texts}
     _check(loss, texts, slots, data)
@@ -52,7 +55,7 @@ def training_step(
 
 
 def _dims(given: Any) -> Any:
-    return parse_dims(given) if isinstance(given, str) else given.dims
+    return parse_dims(getattr(given, "dims", given))
 
 
 def _placed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

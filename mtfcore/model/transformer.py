@@ -178,4 +178,6 @@ def check_options(options: Mapping[str, Any], *legal: str) -> None:
             faults.append(f"{name} is {options[name]!r:.100}; expected a share, from 0 to below 1")
     if options.get("pad") is not None and as_whole(options["pad"]) is None:
         faults.append(f"pad is {options['pad']!r:.100}; expected the number of a token, or None")
+    if not isinstance(options.get("recompute", False), bool):
+        faults.append(f"recompute is {options['recompute']!r:.100}; expected True or False")
     refuse(faults, "options of a model")

@@ -124,7 +124,9 @@ def _grid(kind: object, sizes: Any, way: Any, n_bytes: object, at_once: bool) ->
 def _pairs(kind: str, group: int, pairs: Iterable[Any] | None) -> list[tuple[int, int]]:
     """Who sends to whom; what a device keeps for itself makes no hop."""
     if pairs is not None:
-        return _checked(kind, group, [tuple(pair) for pair in pairs])
+        if not isinstance(pairs, Iterable) or isinstance(pairs, (str, bytes)):
+            raise LayoutError(f"pairs is {pairs!r:.200}; expected (from, to) positions, e.g. [(0, 1), (1, 0)]")
+        return _checked(kind, group, [tuple(pair) if isinstance(pair, Iterable) else (pair,) for pair in pairs])
     if kind == "all_to_all":
         return list(itertools.permutations(range(group), 2))
     if kind == "permute":

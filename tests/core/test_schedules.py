@@ -215,6 +215,8 @@ def test_all_faults_at_once():
         ([(0, 1), (0, 2)], "device 0 sends twice"),
         ([(0, 1), (2, 1)], "device 1 receives twice"),
         ([(0, 1, 2)], "(0, 1, 2) is no pair (from, to)"),
+        (2, "pairs is 2; expected (from, to) positions"),
+        ([2], "(2,) is no pair (from, to)"),
     ],
 )
 def test_pairs_that_cannot_be(pairs, message):

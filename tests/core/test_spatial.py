@@ -179,6 +179,7 @@ SLIDE = {"length": "tap"}
 FAULTS = [
     (lambda t, k: mtf.shift(t, "lenght", 1), "has no dimension 'lenght'; did you mean 'length'?"),
     (lambda t, k: mtf.shift(t, "length", 0.5), "shift: by is 0.5; expected a whole number"),
+    (lambda t, k: mtf.shift(t, "length", 1, wrap=[1]), "shift: wrap is [1]; expected True or False"),
     (lambda t, k: mtf.windows(t, "length", 0, "tap"), "the window's size is 0; expected at least 1"),
     (lambda t, k: mtf.windows(t, "length", 3, "width"), "'width' is a dimension of it already"),
     (lambda t, k: mtf.windows(t, "length", 3, "a b"), "into is 'a b'; expected one new name"),

@@ -195,6 +195,7 @@ PLAIN = {"x": "B L E", "gate": "E experts_all", "w_in": "experts E F", "w_out": 
         ({"gate": "E L"}, {}, "12 and 4 experts (experts comes first, so it is theirs)"),
         ({}, {"k": 3}, "k is 3; expected 1 or 2 experts a token"),
         ({}, {"capacity_factor": 0}, "capacity_factor is 0; expected a number above 0"),
+        ({}, {"activation": 3}, "activation is 3; expected a function of a tensor"),
         ({}, {"tokens": "T"}, "x[B:4, L:12, E:6] has no dimension 'T'"),
     ],
 )
