@@ -19,7 +19,7 @@ from mtfcore.functions import Function
 from mtfcore.model.block import Drop, Weights, block, causal, full_precision, normalise, rotary
 from mtfcore.model.configs import Config, config
 from mtfcore.model.params import layer_names
-from mtfcore.notation import as_whole
+from mtfcore.notation import as_size, as_whole
 from mtfcore.ops import plain_number
 from mtfcore.tensor import Tensor
 
@@ -100,18 +100,21 @@ def drawing(cfg: Config, rate: float, seed: Tensor, prefix: str) -> Callable[[An
 
 
 def cross_entropy(
-    logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, pad: int | None = None
-) -> Tensor:
+    logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0, pad: int | None = None,
+    real_vocab: int | None = None,
+) -> Tensor:  # fmt: skip
     """Mean over the targets (but `pad`) of -log p(target). `label_smoothing` spreads that share over the vocabulary.
 
     Where V is split, three all-reduces of `B L`: the largest, the sum, the target's logit. The logits never move.
+    Of a vocabulary padded to a size that divides only the first `real_vocab` entries count.
     """
     logits = full_precision(logits)
+    seen = None if real_vocab is None else mtf.valid("V", real_vocab, logits)
     hot = mtf.one_hot(targets, str(logits.dim("V")), dtype=logits.dtype)
     picked = mtf.einsum(logits, hot, out="B L")  # B L partialsum → B L
     if label_smoothing:
-        picked = picked * (1 - label_smoothing) + mtf.mean(logits, "V", out="B L") * label_smoothing
-    lost = mtf.logsumexp(logits, "V", out="B L") - picked  # B L partialsum → B L
+        picked = picked * (1 - label_smoothing) + mtf.mean(logits, "V", "B L", seen) * label_smoothing
+    lost = mtf.logsumexp(logits, "V", "B L", seen) - picked  # B L partialsum → B L
     if pad is None:
         return mtf.mean(lost, out="")
     counted = mtf.cast(mtf.logical_not(mtf.equal(targets, pad)), lost.dtype)
@@ -120,11 +123,11 @@ def cross_entropy(
 
 def loss_of(
     cfg: Config, params: Weights, inputs: Tensor, targets: Tensor, source: Tensor | None = None, *,
-    label_smoothing: float = 0.0, pad: int | None = None, **more: Any,
+    label_smoothing: float = 0.0, pad: int | None = None, real_vocab: int | None = None, **more: Any,
 ) -> Tensor:  # fmt: skip
     """The mean cross-entropy of a batch; `more` goes to `logits`."""
     found = logits(cfg, params, inputs, source, pad=pad, **more)
-    return cross_entropy(found, targets, label_smoothing=label_smoothing, pad=pad)
+    return cross_entropy(found, targets, label_smoothing=label_smoothing, pad=pad, real_vocab=real_vocab)
 
 
 # ---- as named functions -----------------------------------------------------------------------------------------
@@ -156,9 +159,12 @@ def forward(cfg: Config | str, **options: Any) -> Function:
 
 
 def loss(cfg: Config | str, **options: Any) -> Function:
-    """The named function inputs, targets (, source), parameters → mean loss; options as above, and label_smoothing."""
+    """The named function inputs, targets (, source), parameters → mean loss.
+
+    Options as above, and label_smoothing, real_vocab.
+    """
     cfg = config(cfg)
-    check_options(options, "pad", "dropout", "recompute", "label_smoothing")
+    check_options(options, "pad", "dropout", "recompute", "label_smoothing", "real_vocab")
     said, dtypes = arguments(cfg, "inputs", "targets", dropout=options.get("dropout", 0.0))
 
     def call(
@@ -178,6 +184,9 @@ def check_options(options: Mapping[str, Any], *legal: str) -> None:
             faults.append(f"{name} is {options[name]!r:.100}; expected a share, from 0 to below 1")
     if options.get("pad") is not None and as_whole(options["pad"]) is None:
         faults.append(f"pad is {options['pad']!r:.100}; expected the number of a token, or None")
+    real = options.get("real_vocab")
+    if real is not None and as_size(real) is None:
+        faults.append(f"real_vocab is {real!r:.100}; expected how many entries of the vocabulary count, or None")
     if not isinstance(options.get("recompute", False), bool):
         faults.append(f"recompute is {options['recompute']!r:.100}; expected True or False")
     refuse(faults, "options of a model")

@@ -106,6 +106,34 @@ def test_a_batch_of_padding_alone_costs_nothing():
     assert single(mtf.model.loss(cfg, pad=0), arrays) == 0
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_padded_vocabulary_does_not_change_the_loss(smoothing):
+    """So that V may lie over 3 devices: the entries behind the real ones do not count, whatever they hold."""
+    tokens = np.random.default_rng(3).integers(0, SMALL.vocab, (2, BATCH, LENGTH))
+    real = mtf.model.initial(SMALL)
+    padded = mtf.model.initial(SMALL.but(vocab=33), seed=9)
+    filled = {name: np.where(_inside(real[name].shape, own.shape), _grown(real[name], own.shape), own)
+              for name, own in padded.items()}  # fmt: skip
+    plans = [
+        (SMALL, real, mtf.model.loss(SMALL, label_smoothing=smoothing), "x:1", ""),
+        (SMALL.but(vocab=33), filled, mtf.model.loss(SMALL.but(vocab=33), label_smoothing=smoothing, real_vocab=32),
+         "x:3", "V:x"),
+    ]  # fmt: skip
+    losses = []
+    for _, arrays, fn, mesh, layout in plans:
+        prog = mtf.plan(fn, mesh, layout, sizes=f"B:{BATCH} L:{LENGTH}")
+        losses.append(mtf.simulate(prog)(inputs=tokens[0], targets=tokens[1], **arrays))
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-6)
+
+
+def _grown(array, shape):
+    return np.pad(array, [(0, after - before) for before, after in zip(array.shape, shape, strict=True)])
+
+
+def _inside(before, after):
+    return _grown(np.ones(before, bool), after)
+
+
 def test_a_causal_model_does_not_see_what_comes():
     cfg = small("as SmolLM2")
     arrays = arrays_of(cfg)
