@@ -5,10 +5,11 @@
     (2129920, 147456)
 
 Inputs (parameters, optimizer state, data) live from start to end, outputs from when they are made; a value between is
-freed after the last step that reads it. An output with an input's name, place and type takes over its memory, as new
-parameters do in a training step (`donate_argnums` of JAX). A loop keeps what it carries, one turn's own values at their
-fullest, and what it hands out. Modelled: nothing is computed in place, and what a compiler keeps besides is not in it;
-so a real run may need less (buffers reused) or more (padding). Next file to read: `search`.
+freed after the last step that reads it. An output that updates an input of its own name element by element, and lies
+as it does, takes over its memory, as new parameters do in a training step (`donate_argnums` of JAX). A loop keeps what
+it carries, one turn's own values at their fullest, and what it hands out. Modelled: nothing else is computed in place,
+and what a compiler keeps besides is not in it; so a real run may need less (buffers reused) or more (padding). Next
+file to read: `search`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from dataclasses import dataclass
 
 from mtfcore.numbers import format_bytes
 from mtfcore.steps import Program, Step, held_bytes
+from mtfcore.tensor import Graph
+
+ELEMENT_BY_ELEMENT = ("pointwise", "reshard", "settle")
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,23 @@ def peak_memory(program: Program) -> Memory:
     """What one device holds at the fullest moment of a program."""
     inputs = {port.value for port in program.inputs}
     outputs = {port.value for port in program.outputs} - inputs
-    old = {(port.name, port.sharding, port.dtype) for port in program.inputs}
-    donated = {port.value for port in program.outputs if (port.name, port.sharding, port.dtype) in old}
+    old = {port.name: (port.sharding, port.dtype) for port in program.inputs if updated(program.graph, port.name)}
+    donated = {port.value for port in program.outputs if old.get(port.name) == (port.sharding, port.dtype)}
     held = {value: _held(program, value) for value in program.shardings}
     between, fullest = _fullest(program, inputs | outputs, held)
     return Memory(sum(held[v] for v in inputs), sum(held[v] for v in outputs - donated), between, fullest)
+
+
+def updated(graph: Graph, name: str) -> bool:
+    """Whether the output of a name is made from the input of that name element by element: w → w - rate * gradient."""
+    if name not in graph.inputs or name not in graph.outputs:
+        return False
+    old = graph.inputs[name]
+    reached = {old}
+    for number, op in enumerate(graph.ops):
+        if op.kind in ELEMENT_BY_ELEMENT and op.dims == graph.ops[old].dims and reached.intersection(op.inputs):
+            reached.add(number)
+    return graph.outputs[name] in reached
 
 
 def _fullest(program: Program, kept: set[int], held: dict[int, int]) -> tuple[int, str]:

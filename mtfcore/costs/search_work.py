@@ -98,15 +98,19 @@ def _stacks(scopes: Scopes, graph: Graph, number: int) -> list[Product]:
 
 
 def _alive(scopes: Scopes, program: Program) -> Iterator[tuple[Dims, int]]:
-    """Of every operation that the plan needs: its scope, and the bytes of its result and of the operands made here."""
+    """Of every operation that the plan needs: its scope, and the bytes of its result and of the operands made here.
+
+    Outputs of the function are left out: one may take over the memory of an input.
+    """
     graph = program.graph
+    outputs = set() if id(graph) in scopes.around else set(graph.outputs.values())
     for step in program.steps:
         if step.body is not None:
             yield from _alive(scopes, step.body)
         elif step.tensor >= 0:
-            op = graph.ops[step.tensor]
-            made = [graph.ops[i] for i in dict.fromkeys(op.inputs) if graph.ops[i].kind != "input"]
-            yield scopes.of_work(graph, step.tensor), sum(map(bytes_of, [op, *made]))
+            numbers = dict.fromkeys((step.tensor, *graph.ops[step.tensor].inputs))
+            made = [graph.ops[i] for i in numbers if graph.ops[i].kind != "input" and i not in outputs]
+            yield scopes.of_work(graph, step.tensor), sum(map(bytes_of, made))
 
 
 def bytes_of(op: Op) -> int:
