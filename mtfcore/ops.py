@@ -167,7 +167,8 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False, fol
         left, pins = _contract_smallest(left, pins, dims, search)
     inner = tuple(dim for dim in dims if dim.name in known)
     only = inner == dims
-    product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=flag(search, "einsum: search"))
+    search = flag(search, "einsum: search")
+    product = apply("einsum", left, inner, dtype, goal if only else None, at=pins, search=search)
     return product if only else apply("pointwise", [product], dims, dtype, goal, fn="identity")
 
 

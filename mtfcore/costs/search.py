@@ -13,10 +13,12 @@ is shown comes from `mtf.plan`; the search itself is branch and bound (`search_t
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -34,7 +36,9 @@ from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
 from mtfcore.functions import Function
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
+from mtfcore.notation import as_size
 from mtfcore.numbers import count, format_bytes
+from mtfcore.ops import plain_number
 from mtfcore.planning import plan
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program
@@ -69,9 +73,25 @@ def search_layout(
     """
     problem = Problem.of(fn, topology, sizes, dtype, place, memory, model)
     meshes = problem.meshes(mesh)
-    if not isinstance(top, int) or top < 1:
-        raise LayoutError(f"search_layout: top is {top!r:.200}; expected how many layouts to show, at least 1")
-    return _Hunt(problem, meshes, top, seconds).result()
+    faults = [] if as_size(top) else [f"top is {top!r:.200}; expected how many layouts to show, at least 1"]
+    patience = plain_number(seconds)
+    if patience is None or not patience > 0:
+        faults.append(f"seconds is {seconds!r:.200}; expected for how long to search, a number above 0")
+    refuse(faults, "search_layout")
+    with _no_collector():
+        return _Hunt(problem, meshes, top, seconds).result()
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Python's collector walks all that a search keeps, again and again, a third of its time, and finds nothing."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 @dataclass
@@ -124,7 +144,8 @@ class Problem:
         """The meshes to search: those given, each of as many devices as the slice has, or every factoring."""
         if given is None:
             return self.space.meshes(self.slice.devices) or self._refuse_named()
-        meshes = [Mesh(given)] if isinstance(given, (str, Mesh)) else [Mesh(one) for one in given]
+        several = isinstance(given, Iterable) and not isinstance(given, (str, Mesh))
+        meshes = [Mesh(one) for one in given] if several else [Mesh(given)]
         wrong = [
             f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices
         ]

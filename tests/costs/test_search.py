@@ -198,6 +198,8 @@ def test_layouts_that_the_planner_refuses_are_passed_over():
         ({"place": ["x"]}, "place: expected e.g."),
         ({"model": "exact"}, "no model of time 'exact'; legal here: 'paper'"),
         ({"top": 0}, "top is 0; expected how many"),
+        ({"seconds": "60"}, "seconds is '60'; expected for how long to search"),
+        ({"mesh": 0.5}, "0.5"),
         ({"sizes": "batch:64 io:512"}, "no size for dimension 'hidden'"),
         ({"dtype": "f64"}, "TPU v5e has no published peak for f64; it has"),
         ({"fn": len}, "expected a function made with @mtf.function, got builtin"),
