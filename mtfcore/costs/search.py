@@ -75,8 +75,8 @@ def search_layout(
     meshes = problem.meshes(mesh)
     faults = [] if as_size(top) else [f"top is {top!r:.200}; expected how many layouts to show, at least 1"]
     patience = plain_number(seconds)
-    if patience is None or not patience > 0:
-        faults.append(f"seconds is {seconds!r:.200}; expected for how long to search, a number above 0")
+    if patience is None or not patience >= 0:
+        faults.append(f"seconds is {seconds!r:.200}; expected for how long to search, a number of at least 0")
     refuse(faults, "search_layout")
     with _no_collector():
         return _Hunt(problem, meshes, top, seconds).result()

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import mtfcore as mtf
 from mtfcore.errors import LayoutError, refuse
+from mtfcore.notation import as_whole
 from mtfcore.ops import expect_tensor, plain_number
 from mtfcore.tensor import Tensor
 
@@ -154,7 +155,7 @@ def _names(x: Tensor, gate: Tensor, w_in: Tensor, w_out: Tensor, group: str, tok
 
 
 def _check_options(k: int, capacity_factor: float, activation: Callable) -> None:
-    if k not in (1, 2):
+    if as_whole(k) not in (1, 2):
         raise LayoutError(f"mixture: k is {k!r:.200}; expected 1 or 2 experts a token")
     number = plain_number(capacity_factor)
     if number is None or not 0 < number < math.inf:

@@ -193,6 +193,7 @@ PLAIN = {"x": "B L E", "gate": "E experts_all", "w_in": "experts E F", "w_out": 
         ({"w_in": "experts F"}, {}, "w_in is w_in[experts:4, F:8], w_out w_out[experts:4, F:8, E:6]; expected"),
         ({"gate": "E experts"}, {}, "so gate calls its experts otherwise, e.g. 'experts_all'"),
         ({"gate": "E L"}, {}, "12 and 4 experts (experts comes first, so it is theirs)"),
+        ({}, {"k": 1.5}, "k is 1.5; expected 1 or 2 experts a token"),
         ({}, {"k": 3}, "k is 3; expected 1 or 2 experts a token"),
         ({}, {"capacity_factor": 0}, "capacity_factor is 0; expected a number above 0"),
         ({}, {"activation": 3}, "activation is 3; expected a function of a tensor"),
