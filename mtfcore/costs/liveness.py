@@ -15,6 +15,7 @@ file to read: `search`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mtfcore.numbers import format_bytes
 from mtfcore.steps import Program, Step, held_bytes
@@ -45,23 +46,27 @@ def peak_memory(program: Program) -> Memory:
     """What one device holds at the fullest moment of a program."""
     inputs = {port.value for port in program.inputs}
     outputs = {port.value for port in program.outputs} - inputs
-    old = {port.name: (port.sharding, port.dtype) for port in program.inputs if updated(program.graph, port.name)}
+    new = updated(program.graph)
+    old = {port.name: (port.sharding, port.dtype) for port in program.inputs if port.name in new}
     donated = {port.value for port in program.outputs if old.get(port.name) == (port.sharding, port.dtype)}
     held = {value: _held(program, value) for value in program.shardings}
     between, fullest = _fullest(program, inputs | outputs, held)
     return Memory(sum(held[v] for v in inputs), sum(held[v] for v in outputs - donated), between, fullest)
 
 
-def updated(graph: Graph, name: str) -> bool:
-    """Whether the output of a name is made from the input of that name element by element: w → w - rate * gradient."""
-    if name not in graph.inputs or name not in graph.outputs:
-        return False
-    old = graph.inputs[name]
+@lru_cache(maxsize=16)
+def updated(graph: Graph) -> frozenset[str]:
+    """Outputs that are made from the input of their name element by element: w → w - rate * gradient."""
+    names = [name for name in graph.inputs if name in graph.outputs]
+    return frozenset(name for name in names if graph.outputs[name] in _reached(graph, graph.inputs[name]))
+
+
+def _reached(graph: Graph, old: int) -> set[int]:
     reached = {old}
     for number, op in enumerate(graph.ops):
         if op.kind in ELEMENT_BY_ELEMENT and op.dims == graph.ops[old].dims and reached.intersection(op.inputs):
             reached.add(number)
-    return graph.outputs[name] in reached
+    return reached
 
 
 def _fullest(program: Program, kept: set[int], held: dict[int, int]) -> tuple[int, str]:

@@ -66,7 +66,10 @@ class Walk:
     def program(self, layout: Layout) -> Program:
         """The program under a layout; refuses what the planner refuses."""
         planner = _Planner(self.graph, layout, self)
-        return planner.program([[s] for s in planner.input_places(self.place)])
+        try:
+            return planner.program([[s] for s in planner.input_places(self.place)])
+        finally:
+            planner.everywhere.clear()  # planners know each other: a circle that would outlive the plan
 
 
 class _Planner(Planner):
