@@ -64,8 +64,13 @@ def test_one_launch_at_a_time_and_each_is_waited_for():
     assert len(most) == 6 and max(most) == 1
 
 
-def test_nothing_that_runs_calls_back_into_python():
+def test_only_the_marks_of_live_traffic_call_back_into_python():
+    """Once, and with scalars: a callback that is handed an array within shard_map can wait for ever."""
+    found = {}
     for path in sorted(Path(mtf.__file__).parent.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        assert not names & {"pure_callback", "io_callback", "callback"}, path.name
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+        called = [call for call in calls if call.func.attr in ("pure_callback", "io_callback", "callback")]
+        if called:
+            found[path.name] = [[ast.unparse(operand) for operand in call.args[1:]] for call in called]
+    assert found == {"events.py": [["device", "array.reshape(-1)[0]"]]}
