@@ -107,7 +107,7 @@ def test_what_every_turn_shares_is_reduced_once():
 
 def test_sharded_weights_of_a_loop_are_gathered_again_rather_than_kept_whole():
     """`jax.grad` keeps every layer's gathered weights and sends less; we do not hold the whole model on each device."""
-    forward, backward = plans("deep", "sharded data")
+    _, backward = plans("deep", "sharded data")
     loops = [step for step in backward.steps if step.kind == "repeat"]
     assert [sum(s.kind == "all_gather" for s in loop.body.steps) for loop in loops] == [2, 2]
     whole = 16 * 32

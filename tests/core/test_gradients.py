@@ -55,7 +55,7 @@ CASES = {
     "recomputed": lambda p, q, r, i: mtf.recompute(lambda p, r: mtf.tanh(mtf.sin(p) * r))(p, r),
     "repeat": lambda p, q, r, i: mtf.repeat(lambda c: mtf.tanh(c * r + p), 3, (), p),
     "repeat with outputs": lambda p, q, r, i: loop(p, q, r),
-    "repeat in repeat": lambda p, q, r, i: mtf.repeat(lambda c: mtf.repeat(lambda d: mtf.sin(d * r), 2, (), c), 3, (), p),
+    "repeat in repeat": lambda p, q, r, i: mtf.repeat(lambda c: mtf.repeat(lambda d: mtf.sin(d * r), 2, (), c), 3)(p),
     "repeat recomputed": lambda p, q, r, i: mtf.repeat(mtf.recompute(lambda c: mtf.tanh(mtf.sin(c) * r + p)), 3, (), p),
     "repeat that also carries numbers": lambda p, q, r, i: counted(p, r),
 }  # fmt: skip
@@ -143,7 +143,7 @@ def test_every_rule_is_tried():
             graph = pending.pop()
             tried |= {op.params.get("fn", op.kind) for op in graph.ops} | {op.kind for op in graph.ops}
             pending += [op.params["body"] for op in graph.ops if op.kind == "repeat"]
-    elsewhere = {"shift", "windows", "overlap", "conv", "conv_kernel", "dropout", "random", "fold_in"}  # in tests of their own
+    elsewhere = {"shift", "windows", "overlap", "conv", "conv_kernel", "dropout", "random", "fold_in"}  # own tests
     assert set(RULES) | set(POINTWISE) <= tried | elsewhere
 
 
