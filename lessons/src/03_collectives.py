@@ -71,9 +71,9 @@ print("and has sent", gather.sent_bytes[2], "bytes (modelled)")
 #
 # ## 2 · Run it backwards and add
 #
-# Take the same walk, let time run backwards, turn the arrows round, and **add** what arrives instead of storing it. What
-# spread one block to all devices now collects addends from all devices into one block: a reduce-scatter. The addends
-# below are powers of ten, so that each sum shows who has added.
+# Take the walk of a ring that runs the other way, let time run backwards, turn the arrows round, and **add** what
+# arrives instead of storing it. What spread one block to all devices now collects addends from all devices into one
+# block: a reduce-scatter. The addends below are powers of ten, so that each sum shows who has added.
 
 # %%
 scatter = schedules.schedule("reduce_scatter", 4, "ring", n_bytes=4000)
@@ -106,8 +106,8 @@ predict.show("03 ring", sent[64])
 # %% [markdown]
 # **Why:** (g − 1)/g is ½, ¾, ⅞, …: it approaches 1. So the bytes of an all-reduce hardly depend on the number of
 # devices, never more than twice what a device holds. What does grow is the number of steps. A group of one sends nothing
-# and has no steps. (Sending everything directly to everybody would be (g − 1)·n_bytes: 448 MiB with 8 devices. That is
-# another algorithm, and its figures need another label.)
+# and has no steps. (Sending everything directly to everybody would be (g − 1)·n_bytes, with 8 devices 7 · 64 = 448 MiB.
+# That is another algorithm, and its figures need another label.)
 #
 # ## 3 · What is `n_bytes`?
 #
@@ -145,8 +145,8 @@ predict.show("03 held", step.link_bytes)
 # much, a mistake that a well-known online book once made. A **group** is the devices that differ only along the axes of
 # the collective, here z. The sixteen groups work at the same time, on links of their own.
 #
-# The same holds in words: with `hidden:cols` the sum over hidden runs over the coordinate `cols`, that is, *within each
-# row* of the mesh and not within a column.
+# A layout is read in the same way: with `hidden:cols` the devices that sum over hidden differ only along `cols`. So they
+# stand *within one row* of the mesh, not within a column.
 #
 # ## 4 · Rings, lines and the time of a hop
 #
@@ -169,7 +169,9 @@ busiest = {}
 for way in ("two_way", "line"):
     plan = schedules.schedule("all_gather", 4, way, n_bytes=8 * MIB)
     busiest[way] = plan.busiest_link_bytes / MIB
-    print(f"{way:8} {plan.steps} steps, busiest link {busiest[way]} MiB, {1e6 * plan.seconds(rate):.0f} µs (modelled)")
+    blocks = [int(sent // (8 * MIB)) for sent in plan.sent_bytes.values()]
+    print(f"{way:8} {plan.steps} steps, devices send {blocks} blocks, busiest link {busiest[way]} MiB,",
+          f"{1e6 * plan.seconds(rate):.0f} µs (modelled)")
     for n_bytes in (64, 4096, 45_000, 90_000):
         small = schedules.schedule("all_gather", 4, way, n_bytes).seconds(rate, HOP_SECONDS)
         print(f"           with {n_bytes:6,} bytes a device: {small * 1e6:.2f} µs (modelled)")
@@ -178,7 +180,7 @@ predict.show("03 line", busiest["line"])
 # %% [markdown]
 # **Why:** on a line the device at one end must receive all other blocks over its only link: three blocks of 8 MiB. On the
 # ring they come from two sides. The time follows the **busiest link**, not the mean: on a line the devices do not even
-# send the same, the inner ones g + 1 blocks and those at the ends only one.
+# send the same, the inner ones g + 1 = 5 blocks and those at the ends only one.
 #
 # The small messages show the other limit. Below about 45 kB, which is rate × hop time, the bytes no longer matter and
 # only the number of hops does. Decoding a few tokens at a time lives down there.
@@ -244,7 +246,7 @@ for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"):
 #
 # Play the hops, or step through them. A link grows thicker with the bytes that it has carried. **Try:**
 #
-# * *wires* from two-way ring to line: which links do the most, and when does the last one fall idle?
+# * *kind* all-gather, then *wires* from two-way ring to line: which links carry the most, and which fall idle first?
 # * *kind* all-to-all, and follow one block on its way through others;
 # * two axes, `x:4 y:4`: at the first step all links are busy, since each share starts along another axis;
 # * press *Run*: the real collective, device by device, beside what the hops leave.
@@ -267,7 +269,7 @@ traffic("all_reduce", mesh="x:8", way="two_way", n_bytes=1 << 20)
 # 6. With twice as many devices, an all-reduce makes each of them send about twice as many bytes.
 
 # %% tags=["stub"]
-wrong_claims = ...  # a set of numbers, for example {2, 5}
+wrong_claims = ...  # a set of numbers, for example {3, 5}
 
 check("03 mistakes", wrong_claims)
 
@@ -297,8 +299,8 @@ def scatter_hops(group):
 check("03 hops", scatter_hops)
 
 # %% [markdown]
-# **Exercise 3 (write a function).** The bytes that one device sends. `kind` is "all_gather", "reduce_scatter",
-# "all_reduce" or "all_to_all", `elements` belong to the whole array, which lies in `parts` parts before.
+# **Exercise 3 (write a function).** Return the bytes that one device sends. `kind` is "all_gather", "reduce_scatter",
+# "all_reduce" or "all_to_all"; the whole array has `elements`, and lies cut into `parts` parts before the collective.
 
 # %% tags=["stub"]
 def sent_bytes(kind, elements, itemsize, parts, group):
@@ -319,8 +321,9 @@ def sent_bytes(kind, elements, itemsize, parts, group):
 check("03 sent", sent_bytes)
 
 # %% [markdown]
-# **Exercise 4 (write a function).** The seconds of an all-gather on a `way`, "line" or "two_way". `rate` is one link's,
-# one way; no hop takes less than `hop_seconds`. Mind the last step of an even two-way ring.
+# **Exercise 4 (write a function).** Return the seconds of an all-gather in a `group` of devices that hold `n_bytes` each.
+# `way` is "line" or "two_way"; `rate` is the bytes a second of one link, one way; no hop takes less than `hop_seconds`.
+# Mind the last step of an even two-way ring.
 
 # %% tags=["stub"]
 def gather_seconds(n_bytes, group, way, rate, hop_seconds):
@@ -374,6 +377,6 @@ check("03 update", update)
 # > * Time follows the busiest link: a line takes twice as long as a two-way ring. Small messages cost hops, not bytes.
 # > * In an all-to-all devices pass on for others; a torus keeps ways short.
 #
-# **Next:** [lesson 04](04_sharded_einsum.ipynb): which einsum needs which of them. In the library, read `mtfcore/schedules/hops.py`; the
-# formulas for rings and lines stand in `mtfcore/schedules/closed_forms.py`. The words are in the
-# [glossary](GLOSSARY.md).
+# **Next:** [lesson 04](04_sharded_einsum.ipynb): which einsum needs which of them. In the library, read
+# `mtfcore/schedules/hops.py`; the formulas for rings and lines stand in `mtfcore/schedules/closed_forms.py`. The words are
+# in the [glossary](GLOSSARY.md).

@@ -72,8 +72,9 @@ for name, (x_at, w_at) in CASES.items():
 # ## 2 · Three ways out of a conflict
 #
 # x lies as `batch:x io`, w as `io hidden:x`, and the product is wanted as `batch:x hidden`. Either operand can be
-# gathered. Or both give up their cut and take one on `io`, by **all-to-all**; then the product is a partial sum, and a
-# reduce-scatter puts it where it is wanted. `at` fixes where the operands lie during the product, so we can try each.
+# gathered; after gathering x the product lies as `batch hidden:x`, and an all-to-all has to move its cut. Or both give up
+# their cut and take one on `io`, by **all-to-all**; then the product is a partial sum, and a reduce-scatter puts it where
+# it is wanted. `at` fixes where the operands lie during the product, so we can try each.
 
 # %%
 predict("04 way", "batch:64 io:512 hidden:64 on four devices. Which way sends the fewest bytes?",
@@ -109,7 +110,7 @@ predict.show("04 way", min(list(WAYS)[:3], key=lambda way: sent[way]))
 # ## 3 · The cut that moves
 #
 # The same all-to-all stands in attention. After a product by heads, each device has all of the batch for its own heads;
-# the next step wants all heads for its own part of the batch. Look at four devices, where the number says who was where.
+# the next step wants all heads for its own part of the batch. Look at four devices and sixteen numbers: 4·batch + head.
 
 # %%
 @mtf.function
@@ -203,7 +204,7 @@ def smoothed(mesh, layout):
     return mtf.plan(smooth, mesh, layout, sizes="height:64 width:64", strict=True)
 
 
-for mesh, layout in (("x:2", "height:x"), ("x:16", "height:x"), ("x:16", "width:x"), ("x:4 y:4", "height:x width:y")):
+for mesh, layout in (("x:4", "height:x"), ("x:16", "height:x"), ("x:16", "width:x"), ("x:4 y:4", "height:x width:y")):
     sent = smoothed(mesh, layout).link_bytes().total
     gathered = 64 * 64 * 4 * (mtf.Mesh(mesh).size - 1) // mtf.Mesh(mesh).size
     print(f"{mesh:8} {layout:17} halo {sent:5,} bytes; gathering the image would be {gathered:6,} (modelled)")
@@ -221,8 +222,8 @@ by_hand = sum(kernel[a, b] * padded[a : a + 64, b : b + 64] for a in range(5) fo
 print("16 devices and NumPy agree:", np.allclose(mtf.simulate(plan)(image, kernel), by_hand, atol=1e-3))
 
 # %% [markdown]
-# **Why:** strips send (k − 1) rows of the whole width, however many devices there are: a halo grows with the *surface*
-# of a part, work with its *volume*. Squares have less surface than strips. The corners come along: the halo along
+# **Why:** strips send (k − 1) rows of the whole width, however many devices there are (the first and the last, with one
+# neighbour, send half of it): a halo grows with the *surface* of a part, work with its *volume*. Squares have less surface than strips. The corners come along: the halo along
 # `width` is taken from parts that have their halo along `height` already. In the backward pass the same rows travel the
 # other way.
 #
@@ -333,8 +334,8 @@ def merge_bytes(n_bytes, g, before, after):
 check("04 merge_bytes", merge_bytes)
 
 # %% [markdown]
-# **Exercise 4 (write a function).** Return the bytes that one device sends for a convolution along `height`, with zeros
-# round the border: `height` is cut into `parts`, each row has `row` elements, the kernel has size `kernel`.
+# **Exercise 4 (write a function).** Return the bytes that a device with neighbours on both sides sends for a convolution
+# along `height`, with zeros round the border (0 bytes if there is one part, so no neighbour): `height` is cut into `parts`, each row has `row` elements, the kernel has size `kernel`.
 
 # %% tags=["stub"]
 def halo_bytes(height, row, kernel, parts, itemsize):

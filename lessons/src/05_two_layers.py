@@ -70,8 +70,8 @@ predict.show("05 all-reduces", str(len(planned(ROWS["batch:all"], sizes, 8).coll
 
 # %% [markdown]
 # **Why:** under `batch:all` only the two gradients of the weights sum over batch. Under `hidden:all` it is y and dx that
-# sum over hidden. Each layout that cuts one more dimension adds its two all-reduces, of smaller tiles. All five rows of
-# the table follow from that one sentence.
+# sum over hidden. Each layout that cuts one more dimension adds its two all-reduces, of smaller tiles (a **tile** is the
+# part of a matrix that one device holds). All five rows of the table follow from that one sentence.
 #
 # ## 2 · The table
 #
@@ -139,6 +139,9 @@ for layout, row in ROWS.items():
     print(f"{layout or 'none':33} up to hidden {widest:11,} (modelled)")
 
 # %% [markdown]
+# **Why:** with `batch:all` each of 512 devices keeps both matrices, their gradients and their state, as one device alone
+# does; only the activations shrink, so the limit hardly moves. Where hidden is cut, weights and state are cut with it.
+#
 # ## 4 · A layout that is refused
 #
 # The last row cuts all three dimensions, on three axes. Could two of them share one axis, to save a mesh dimension?
@@ -189,7 +192,8 @@ predict.show("05 growth", last / first)
 # %% [markdown]
 # **Why:** every term of c/d_h + r/b is one over *the part of a dimension that one device has*. Growth keeps the parts, so
 # it keeps the ratio. For data parallelism the only part is b/n, and k times the batch on k² times the devices is a k-th
-# of it. (On one device nothing is sent at all, so the shares start at 100 %.)
+# of it. (The shares also know the factor (g − 1)/g, which the table drops: 0 on one device, ¾ for k = 4, 15/16 for
+# k = 16. So they start at 100 % and then settle.)
 #
 # ## 6 · Find the mistake
 #
@@ -213,7 +217,7 @@ for cut in ((64, 1, 1), (8, 8, 1), (4, 4, 4)):
     blocks = Blocks(*cut)
     sent = product(blocks, 64).link_bytes().total // 4
     print(f"{blocks.kind:8} {float(blocks.ratio(1)):.3f} u FLOPs a value touched; u = 64: touches "
-          f"{float(blocks.touched(64)):5,.0f}, sends {sent:5,} (modelled)")
+          f"{float(blocks.touched(64)):5,.0f} values, sends {sent:5,} (modelled)")
 
 # %% [markdown]
 # The paper's Appendix B prints 0.12 u for pencils and 0.17 u for cubes, about 40 % better (published). It counts the
@@ -236,9 +240,9 @@ iteration_space(processors=64, u=1024)
 #
 # The explorer prices the five layouts on a chip. **Try:**
 #
-# * drag `batch` down until `batch` no longer divides, and watch whose bar grows first;
+# * drag `batch` down: whose *sending / computing* grows, and which layout drops out below 512?
 # * optimizer `adafactor`: what fits now?
-# * rows 512, cols 1, planes 1, then rows 1, cols 512: which extreme is worse, and does a larger `io` change that?
+# * planes 1, cols 1, rows 512, then rows 1, cols 512: which extreme is worse, and does a larger `io` change that?
 # * chip `v4`, which computes faster: does its faster link keep up?
 
 # %%
@@ -269,8 +273,9 @@ def allreduced(batch, io, hidden, r, c, p):
 check("05 allreduced", allreduced)
 
 # %% [markdown]
-# **Exercise 2 (find the mistake).** Section 6 quotes a wrong ratio for pure data parallelism. Return the right one:
-# values of one weight for each multiply-add of one einsum, with `batch` examples on all `n` processors together.
+# **Exercise 2 (find the mistake).** Section 6 quotes a wrong ratio for pure data parallelism. Return the right one, with
+# `batch` examples on all `n` processors together: the values all-reduced for one weight matrix, divided by the
+# multiply-adds that one processor does of one einsum.
 
 # %% tags=["stub"]
 def ratio(batch, n):
@@ -306,7 +311,7 @@ check("05 grown", grown)
 
 # %% [markdown]
 # **Exercise 4 (write a function).** Return (i, j, k), the numbers of parts whose product is `processors`, so that each
-# processor touches the fewest values of A, B and C. A product of three loops is fast enough.
+# processor touches the fewest values of A, B and C. Trying all cuts is fast enough.
 
 # %% tags=["stub"]
 def cut(processors):
@@ -355,5 +360,5 @@ check("05 mesh_within", mesh_within)
 # > * Data parallelism never makes weights, gradients or optimizer state smaller: that is where its memory runs out.
 # > * Blocks of work should be as even as possible. Two axes make pencils, three make cubes.
 #
-# **Next:** [lesson 06](06_training.ipynb) trains a whole Transformer under such layouts. In the library, read `mtfcore/costs/two_layers.py`. The words are in the
-# [glossary](GLOSSARY.md).
+# **Next:** [lesson 06](06_training.ipynb) trains a whole Transformer under such layouts. In the library, read
+# `mtfcore/costs/two_layers.py`. The words are in the [glossary](GLOSSARY.md).

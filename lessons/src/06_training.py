@@ -52,7 +52,7 @@ def loss(x: "batch io", w: "io hidden", v: "hidden io", t: "batch io"):
 
 @mtf.function
 def slopes(x: "batch io", w: "io hidden", v: "hidden io", t: "batch io"):
-    return mtf.gradients(loss(x, w, v, t), {"w": w, "v": v})
+    return mtf.gradients(loss(x, w, v, t), {"dw": w, "dv": v})
 
 
 predict("06 products", "The forward pass has 2 products. How many has the backward pass, for the gradients of w and v?",
@@ -95,8 +95,8 @@ predict.show("06 sent", backward.link_bytes().total)
 # of data-parallel training, and it does not depend on the batch. With `hidden:rows` instead, the gradients lie cut as
 # the weights do and nothing is sent for them.
 #
-# Step through the mixed layout. Press *Run*, then look for the step where dw becomes whole along `rows`; change the
-# layout to `hidden:(rows cols)` and see those all-reduces go.
+# Step through the mixed layout. Press *Run*, then look for the steps where the addends of dv and dw are summed over
+# `rows`; change the layout to `hidden:(rows cols)` and see those two all-reduces go.
 
 # %%
 program(slopes, mesh="rows:4 cols:2", layout="batch:rows hidden:cols", sizes=SIZES)
@@ -124,16 +124,17 @@ alone = mtf.plan(mtf.model.loss(cfg), mesh, layout, sizes="B:16 L:32", strict=Tr
 print(f"the step has {plan.flops() / alone.flops():.2f} times the FLOPs of the loss alone")
 
 # %% [markdown]
-# All three divide the products evenly. They differ in what they send, and in what: data-parallel sends gradients, so its
+# `read_layout` knows these three layouts by name. All three divide the products evenly. They differ in what they send, and in what: data-parallel sends gradients, so its
 # bytes grow with the model; the model-parallel layout of the paper's section 9 (`vocab`, `d_ff` and `heads` on one axis)
 # sends activations, so its bytes grow with the batch; the mixed one sends some of both.
 #
 # ## 3 · Train it
 #
 # The text is Python source code: the standard library on your own disk, byte by byte. `Trainer` plans the step, leaves
-# parameters and optimizer state on the devices and hands you one event a step. If you press *Stop*, nothing is lost:
-# a new `trainer.run(60)` goes on at the last finished step. The dashed line is what a model could reach that knows only
-# how often each byte comes.
+# parameters and optimizer state on the devices and hands you one event a step. If you press ■ in the toolbar, the cell
+# ends with a KeyboardInterrupt and nothing is lost: a new `trainer.run(60)` goes on at the last finished step. The loss
+# is in **nats**, the natural logarithm of how many bytes, all equally likely, would be as hard to guess. The dashed line
+# is what a model could reach that knows only how often each byte comes.
 
 # %%
 from widgets import LossCurve
@@ -171,9 +172,9 @@ predict.show("06 curves", found, "counted")
 
 # %%
 path = trainer.save("lesson06/step60.safetensors")
-print("before:", other)
+print(f"the run on {trainer.program.mesh} stands at step {trainer.step}, that on {other.program.mesh} at {other.step}")
 other.resume(path)
-print("after: ", other)
+print(f"resumed on {other.program.mesh} at step {other.step}")
 print("goes on at", [round(event.loss, 2) for event in other.run(3)])
 writer = mtf.model.Writer(cfg, other.state, "all:8", "mtf-1d", length=32, temperature=0.7, top_k=20)
 print(writer.text(["def "], 80, seed=1)[0])
@@ -199,6 +200,7 @@ for optimizer in (SGD(learning_rate=0.1), Adam(learning_rate=3e-3), Adafactor())
               f"{held.inputs:8,}, between {held.between:9,} bytes, {plan.flops():10,} FLOPs (modelled)")
 
 # %% [markdown]
+# *Between* is what stands between the inputs and the results at the fullest moment, activations most of all.
 # Recomputation buys memory with work, the forward of the blocks once more: the last column says how much. It is worth
 # it where the batch, not the model, fills the memory.
 #
@@ -223,7 +225,7 @@ print(f"9 heads padded for 16 devices: {(16 - 9) / 16:.0%}")
 
 # %% [markdown]
 # Padding happens only when you ask for it, because it costs: the rows that nobody uses are multiplied like the others.
-# Of a vocabulary it is little; of a few heads on many devices it is half the work, and another layout is better.
+# Of a vocabulary it is little; of a few heads on many devices it is nearly half the work, and another layout is better.
 #
 # ## 6 · Let the machine choose
 #
