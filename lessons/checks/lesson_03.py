@@ -89,11 +89,13 @@ def moved(mesh: mtf.Mesh, before: str, after: str, sizes: str, dtype: str = "f32
 )
 def hops(answer: Callable[[int], list], rng: Random) -> Iterator[Case]:
     for group in rng.sample(range(2, 9), 4):
-        given = answer(group)
-        about, tuples = f"{group} devices", isinstance(given, list) and all(_is_hop(hop, group) for hop in given)
-        yield holds(f"{about}: hops", tuples, "a list of (step, source, target, block)", repr(given))
-        stray = [hop for hop in given if hop[2] != (hop[1] + 1) % group]
-        yield holds(f"{about}: links", not stray, "each device sends to the next", f"the hop {stray[:1]}")
+        given, about = answer(group), f"{group} devices"
+        yield holds(f"{about}: hops", isinstance(given, list), "a list of (step, source, target, block)", repr(given))
+        strange = next((hop for hop in given if not _is_hop(hop, group)), None)
+        numbers = f"whole numbers, steps from 1, devices and blocks from 0 to {group - 1}"
+        yield holds(f"{about}: numbers", strange is None, numbers, repr(strange))
+        stray = next((hop for hop in given if hop[2] != (hop[1] + 1) % group), None)
+        yield holds(f"{about}: links", stray is None, "that each device sends to the next", f"the hop {stray}")
         plan = written(group, given)
         yield equal(f"{about}: steps", group - 1, plan.steps)
         yield at_most(f"{about}: bytes sent by a device", group - 1, plan.max_sent_bytes, "bytes of blocks of one byte")
@@ -194,7 +196,7 @@ def update(answer: Function, rng: Random) -> Iterator[Case]:
     yield holds("the answer is a named function", named, "a function made with @mtf.function", repr(answer))
     answer = mtf.function(asked(answer.call))
     for group in rng.sample((2, 4, 8), 3):
-        io, hidden = rng.choice((4, 6)), 8 * rng.choice((1, 2, 3))
+        io, hidden = 8 * rng.choice((1, 3)), 8 * rng.choice((2, 4))  # either may be cut into blocks
         mesh, sizes = mtf.Mesh(f"data:{group}"), f"batch:{2 * group} io:{io} hidden:{hidden}"
         program = mtf.plan(answer, mesh, mtf.Layout("batch:data"), sizes=sizes)
         result, about = program.outputs[0], f"{sizes} on {mesh}"

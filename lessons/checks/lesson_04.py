@@ -7,6 +7,7 @@ from random import Random
 
 import mtfcore as mtf
 from mtfcore.functions import Function
+from mtfcore.numbers import count
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
@@ -114,16 +115,16 @@ def merge(sizes: dict[str, int], g: int, before: str | None, after: bool) -> mtf
 
 @exercise(
     "04 halo_bytes",
-    task="Compute the bytes that a halo makes one device send.",
+    task="Compute the bytes that a halo makes a device with two neighbours send.",
     hint="How many rows does an element of the result reach to both sides together? With one part, who sends?",
     bigger_hint="kernel − 1 rows of row elements each, whatever the height; with one part there is no neighbour.",
 )
 def halo_bytes(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
-    for parts in (2, rng.choice((4, 8)), 1, rng.choice((4, 8))):
+    for parts in (4, rng.choice((4, 8)), 1, rng.choice((4, 8))):
         kernel, (itemsize, dtype) = rng.choice((2, 3, 5, 7)), rng.choice(((4, "f32"), (2, "bf16")))
         height, row = parts * rng.choice((8, 12)), rng.choice((6, 10, 25))
         program = strips(height, row, kernel, parts, dtype)
-        about = f"height:{height} in {parts} parts, rows of {row}, kernel of {kernel}, {dtype}"
+        about = f"height:{height} in {count(parts, 'part')}, rows of {row}, kernel of {kernel}, {dtype}"
         given = answer(height, row, kernel, parts, itemsize)
         yield equal(about, program.link_bytes().total, given, "bytes")
 

@@ -38,6 +38,10 @@ class Piece(NamedTuple):
     part: int = 0
     target: int | None = None
 
+    def __str__(self) -> str:
+        whose = f"{self.block}" if self.target is None else f"{self.block}→{self.target}"
+        return f"{f'part {self.part} of ' if self.part else ''}block {whose}"
+
 
 class Hop(NamedTuple):
     """One message: at a step some pieces go over one link, all together; the receiver stores or adds them."""

@@ -66,6 +66,8 @@ def advance(schedule: Schedule, state: State, hops: Sequence[Hop], combine: Call
     for hop, values in zip(hops, sent, strict=True):
         held = state[place[hop.target]]
         if hop.combine == "add":
+            if lacking := [piece for piece in values if piece not in held]:
+                raise ReplayError(f"{hop}: device {hop.target} has no addend of {lacking[0]} any more")
             values = {piece: combine(held[piece], value) for piece, value in values.items()}
         elif twice := held.keys() & values.keys():
             raise ReplayError(f"{hop}: device {hop.target} has {min(twice)} already")
@@ -111,11 +113,11 @@ def _cut(schedule: Schedule, position: int, array: Any) -> Held:
 def _joined(schedule: Schedule, position: int, held: Held, own: Any) -> np.ndarray:
     """What a device has in the end, from its pieces in order; like its own array in all dimensions but the first."""
     if schedule.kind == "reduce_scatter" and len(held) > schedule.parts:
-        raise ReplayError(f"the device at {position} still has an addend that it should have sent")
+        raise ReplayError(f"device {schedule.devices[position]} still has an addend that it should have sent")
     own, parts = np.atleast_1d(own), range(schedule.parts)
     names = [Piece(block, part, target) for block, target in _wanted(schedule, position) for part in parts]
     if missing := [name for name in names if name not in held]:
-        raise ReplayError(f"the device at {position} ends without {missing[0]}")
+        raise ReplayError(f"device {schedule.devices[position]} ends without {missing[0]}")
     return np.concatenate([held[name] for name in names]).reshape(-1, *own.shape[1:]) if names else np.zeros_like(own)
 
 

@@ -136,6 +136,8 @@ WRONG = {
         (lambda g: [(1, d, e, e) for d in range(g) for e in range(g) if d != e], "each device sends to the next"),
         (lambda g: [(t, d, (d + 1) % g, b) for t in range(1, g) for d in range(g) for b in range(g)], "at most"),
         (lambda g: [(2 * t, d, (d + 1) % g, (d - t) % g) for t in range(1, g) for d in range(g)], "steps: expected"),
+        (lambda g: [(t, d, (d + 1) % g, (d - t) % g) for t in range(g - 1) for d in range(g)], "steps from 1"),
+        (lambda g: [(t, d, (d + 1) % g, t % g) for t in range(1, g) for d in range(g)], "has no addend of block 1"),
     ],
     "03 sent": [
         (lambda kind, n, size, parts, g: _sent(kind, n, parts, g), "bytes"),  # elements taken for bytes
@@ -246,6 +248,12 @@ def test_the_solution_passes_for_every_student(name):
     for seed in SEEDS:
         state, message, cases = judge(BOOK[name], solved, seed)
         assert state == "passed" and len(cases) >= 4, message
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_blocks_along_the_other_dimension_pass_too(seed):
+    state, message, _ = judge(BOOK["03 update"], _update("io:data hidden"), seed)
+    assert state == "passed", message
 
 
 @pytest.mark.parametrize("name", BOOK)
