@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mtfcore.numbers import count
 from widgets.figures.layouts import Facts, runs_out
 from widgets.numbers import origin, quantity
 
@@ -83,7 +84,7 @@ def _part(part: str) -> str:
 def _growth(facts: Facts) -> Iterator[str]:
     """Where growing ends for want of memory."""
     if out := runs_out(facts["curves"]["data"]):
-        there = origin(f"{out['devices']:,} devices", "modelled")
+        there = origin(count(out["devices"], "device"), "modelled")
         yield f"Growing on with batch:all, memory ends at {there}."
 
 

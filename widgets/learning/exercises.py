@@ -148,5 +148,6 @@ def _plain(value: Any) -> Any:
 
 def _with_unit(value: Any, unit: str) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
     text = f"{value:,}" if number else repr(value) if isinstance(value, str) else str(value)
     return f"{text} {unit.removesuffix('s') if number and value == 1 else unit}".strip()
