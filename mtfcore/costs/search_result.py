@@ -70,7 +70,8 @@ class Search:
     @property
     def gap(self) -> float:
         """How much of the best time could be saved at most, as far as is proved: 0 is a proof that it is optimal."""
-        return max(0.0, 1 - self.bound / self.best.seconds.total)
+        best = self.best.seconds.total
+        return max(0.0, 1 - self.bound / best) if best else 0.0
 
     @property
     def is_optimal(self) -> bool:

@@ -54,12 +54,16 @@ def why(winner: Candidate, other: Candidate) -> str:
     """One sentence: how much longer the other takes, what it places differently, and what that costs."""
     if (winner.layout, winner.mesh) == (other.layout, other.mesh):
         return "is the winner itself"
-    more = other.seconds.total / winner.seconds.total - 1
-    slower = (
-        f"takes {more:.1%} longer" if more > 5e-5 else "takes as long" if more > -5e-5 else f"is {-more:.1%} faster"
-    )
+    slower = _slower(winner.seconds.total, other.seconds.total)
     said = [_places(winner, other), *_costs(winner, other), _memory(winner, other)]
     return f"{slower}: {'; '.join(part for part in said if part)}"
+
+
+def _slower(ours: float, theirs: float) -> str:
+    if not ours:  # no product and no collective: by the model it takes no time
+        return "takes longer" if theirs else "takes as long"
+    more = theirs / ours - 1
+    return f"takes {more:.1%} longer" if more > 5e-5 else "takes as long" if more > -5e-5 else f"is {-more:.1%} faster"
 
 
 def _places(winner: Candidate, other: Candidate) -> str:

@@ -221,3 +221,14 @@ def test_a_wrong_runner_up_is_refused():
     with pytest.raises(mtf.LayoutError, match="why: 7 is no runner-up; legal here: 1 to 1"):
         found.why(7)
     assert math.isfinite(found.bound)
+
+
+def test_what_takes_no_time_by_the_model_is_optimal():
+    @mtf.function
+    def plain(x: "batch io"):
+        return mtf.sin(x)
+
+    found = mtf.search_layout(plain, "v5e:2x2", sizes="batch:64 io:512", dtype="bf16")
+    assert found.best.seconds.total == 0 and found.is_optimal
+    assert found.why()
+    assert repr(found)
