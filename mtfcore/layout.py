@@ -91,7 +91,7 @@ class Layout:
         """One sentence for each rule whose dimension no tensor has."""
         names = list(dict.fromkeys(names))
         return [
-            f"{name} -> {format_axes(axes)} ignored, no tensor has a dimension {name!r} ({nearest(name, names)})"
+            f"rule {name} -> {format_axes(axes)} ignored, no tensor has a dimension {name!r} ({nearest(name, names)})"
             for name, axes in self.rules
             if name not in names
         ]

@@ -119,7 +119,7 @@ def test_a_plan_warns_of_dimensions_that_no_tensor_has() -> None:
 
     with pytest.warns(mtf.LayoutWarning) as caught:
         mtf.plan(double, MESH, "batch:rows hiden:cols", sizes="batch:8 io:2")
-    expected = "hiden -> cols ignored, no tensor has a dimension 'hiden' (legal here: 'batch', 'io')"
+    expected = "rule hiden -> cols ignored, no tensor has a dimension 'hiden' (legal here: 'batch', 'io')"
     assert [str(warning.message) for warning in caught] == [expected] and caught[0].filename == __file__
     with pytest.raises(mtf.LayoutError, match=re.escape(f"layout 'batch:rows hiden:cols' (strict): {expected}")):
         mtf.plan(double, MESH, "batch:rows hiden:cols", sizes="batch:8 io:2", strict=True)

@@ -377,7 +377,7 @@ def test_unknown_names_are_refused_with_the_nearest():
 def test_a_rule_without_effect_is_a_note():
     explorer = program(layout="batch:rows hidden:cols vocab:rows")
     assert explorer.kind == "ok"
-    assert explorer.sentence.startswith("Vocab -> rows ignored, no tensor has a dimension 'vocab'")
+    assert explorer.sentence.startswith("Rule vocab -> rows ignored, no tensor has a dimension 'vocab'")
 
 
 # ---- a reader's own function

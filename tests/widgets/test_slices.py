@@ -157,7 +157,7 @@ def test_rules_without_effect_are_said():
     explorer = slices("batch:128 io:8", "model:8", "batch:batch foo:model", tensors="x: batch io")
     assert explorer.kind == "ok"
     assert "Batch -> batch ignored, mesh has no axis 'batch'; batch is copied on 8 devices" in explorer.sentence
-    assert "Foo -> model ignored, no tensor has a dimension 'foo'" in explorer.sentence
+    assert "Rule foo -> model ignored, no tensor has a dimension 'foo'" in explorer.sentence
 
 
 @pytest.mark.parametrize(

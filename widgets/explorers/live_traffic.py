@@ -219,7 +219,8 @@ class Watchable:
 
     def watch_button(self) -> Button:
         """Opens it, and closes it again."""
-        return Button("watch", None, "Hide its traffic" if self.watching else "Watch its traffic", "traffic")
+        verb = "Hide" if self.watching else "Watch"
+        return Button("watch", None, f"{verb} its traffic below", "traffic")  # it opens out of sight
 
     def toggle_watching(self, what: Function, inputs: Mapping[str, Any] | None, settings: State) -> None:
         """Open the live traffic of these settings as the last part, or close it."""

@@ -57,7 +57,9 @@ class Report:
         """Help step 1, 2 or 3; the furthest step taken is kept in the progress file."""
         taken = self.progress.entry("checks", self.exercise.name).get("help", 0)
         self.progress.update("checks", self.exercise.name, help=max(taken, step))
-        return f"{STEPS[step - 1]}: {self.exercise.help(step)}"
+        text = self.exercise.help(step)
+        between = "\n" if "\n" in text else " "  # code of several lines can be copied as it stands
+        return f"{STEPS[step - 1]}:{between}{text}"
 
     def __bool__(self) -> bool:
         return self.passed
