@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from mtfcore.dims import Dim
@@ -20,6 +21,8 @@ from mtfcore.functions import Function, record_outputs
 from mtfcore.notation import as_size, is_name
 from mtfcore.ops import apply, common_graph, expect_tensor, flag
 from mtfcore.tensor import Graph, Op, Tensor
+
+_recording: ContextVar[Graph | None] = ContextVar("the innermost block being recorded", default=None)
 
 Stacked = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
@@ -41,7 +44,7 @@ def repeat(
         return lambda *x: repeat(block, n, stacked, *x, over=over, reverse=reverse)
     names, tensors = _stack(stacked, block, len(carry))
     _check_stack(n, names, [expect_tensor(t) for t in tensors])
-    outer = common_graph([*carry, *tensors])
+    outer = _around(common_graph([*carry, *tensors]))
     body = Graph(getattr(block, "__name__", "block"), outer.sizes, outer.dtype, parent=outer)
     call = block.call if isinstance(block, Function) else block
     carried = _carry_names(len(carry), names)
@@ -49,11 +52,23 @@ def repeat(
     parts = [body.input(str(name), t.dims[1:], t.dtype) for name, t in zip(names, tensors, strict=True)]
     keywords = dict(zip(names, parts, strict=True)) if isinstance(stacked, Mapping) else {}
     _check_call(call, body.name, len(carry), [str(name) for name in names], keywords)
-    result = call(*starts, **keywords) if keywords else call(*starts, *parts)
+    inside = _recording.set(body)
+    try:
+        result = call(*starts, **keywords) if keywords else call(*starts, *parts)
+    finally:
+        _recording.reset(inside)
     _check_result(result, carry, body)
     record_outputs(body, result)
     dim = _turns(over, tensors, body, len(carry))
     return close_loop(body, [*carry], tensors, Dim(dim, as_size(n)), flag(reverse, "repeat: reverse"))
+
+
+def _around(graph: Graph) -> Graph:
+    """The block that is being recorded inside a graph: a loop in it may read it, wherever its own operands are."""
+    now = inner = _recording.get()
+    while inner is not None and inner is not graph:
+        inner = inner.parent
+    return graph if inner is None else now
 
 
 def close_loop(

@@ -35,6 +35,13 @@ def twice_read(t):
     return slope_loss((y, each), t) + mtf.mean(mtf.square(each))
 
 
+def reading(t):
+    """All that the inner loop is given lies outside of the outer one, whose carry it reads."""
+    stack, start = mtf.rename(t, "a", "turns"), mtf.sum(t, "a")
+    block = lambda c: c + mtf.repeat(lambda d, part: mtf.sin(mtf.max(c, "a") * d + part), 4, stack, start)  # noqa: E731
+    return mtf.mean(mtf.repeat(block, 2, (), t))
+
+
 def named_as_kept(t):
     """Parts that are called what a backward would call its own."""
     stack = mtf.rename(t, "a", "turns")
@@ -67,6 +74,7 @@ LOSSES: dict[str, Callable[[mtf.Tensor], mtf.Tensor]] = {
     "recomputed": lambda t: slope_loss(mtf.repeat(mtf.recompute(lambda c: mtf.sin(c * t)), 3, (), t), t),
     "in a recomputed block": lambda t: slope_loss(mtf.recompute(lambda c: mtf.repeat(sine, 3, (), c))(mtf.sin(t)), t),
     "inside a loop": lambda t: mtf.mean(mtf.repeat(slope_of_loop, 2, (), t)),
+    "reads a carry": reading,
     "read twice": twice_read, "names": named_as_kept, "turns only": turns_only, "nothing goes on": flat,
 }  # fmt: skip
 
