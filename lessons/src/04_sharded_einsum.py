@@ -189,7 +189,7 @@ for number, step in enumerate(plan.steps):
 
 # %%
 predict("04 halo", "An f32 image height:64 width:64, cut into 16 strips by height:x. A 5 × 5 kernel, one channel: "
-        "how many bytes does each device send?", unit="bytes")
+        "how many bytes does each inner device send?", unit="bytes")
 
 # %% tags=["solution"]
 predict.record("04 halo", 1024)

@@ -192,7 +192,7 @@ predict.show("05 growth", last / first)
 # %% [markdown]
 # **Why:** every term of c/d_h + r/b is one over *the part of a dimension that one device has*. Growth keeps the parts, so
 # it keeps the ratio. For data parallelism the only part is b/n, and k times the batch on k² times the devices is a k-th
-# of it. (The shares also know the factor (g − 1)/g, which the table drops: 0 on one device, ¾ for k = 4, 15/16 for
+# of it. (The shares also count the factor (g − 1)/g, which the table drops: 0 on one device, ¾ for k = 4, 15/16 for
 # k = 16. So they start at 100 % and then settle.)
 #
 # ## 6 · Find the mistake
