@@ -16,7 +16,8 @@ Importing this loads no JAX; running does. First file to read: `notation`.
 
 import importlib
 
-from mtfcore.backward import gradients
+from mtfcore.backward.gradient import gradients
+from mtfcore.backward.recomputing import recompute
 from mtfcore.chips import chip
 from mtfcore.dims import Dim
 from mtfcore.elementwise import (
@@ -59,7 +60,6 @@ from mtfcore.ops import einsum
 from mtfcore.padding import pad_to, padding_share, valid
 from mtfcore.planning import plan
 from mtfcore.randomness import dropout, fold_in, random_gumbel, random_normal, random_uniform
-from mtfcore.recomputing import recompute
 from mtfcore.reductions import (
     all,
     any,
@@ -86,7 +86,7 @@ from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
-    "partitioned": "whole", "search_layout": "costs.search", "single": "whole",
+    "partitioned": "whole", "search_layout": "costs.search.layouts", "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 

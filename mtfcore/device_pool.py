@@ -4,7 +4,7 @@
 
 64 simulated devices cost about half a second and 10 MB more than 8, so lessons always start with 64 and meshes
 take a part of them. They share this computer's cores: what they send, to whom and in which order is real, how long
-it takes is not, so no time measured on them is ever shown as hardware speed. Next file to read: `kernels`.
+it takes is not, so no time measured on them is ever shown as hardware speed. Next file to read: `kernels/basic`.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class Watch:
     """A program on devices whose run tells of each collective. Made by `watch`."""
 
     def __init__(self, program: Program, listener: Listener | None, pause_seconds: float, attached: bool) -> None:
-        from mtfcore.kernels import KERNELS
+        from mtfcore.kernels.basic import KERNELS
         from mtfcore.runs import attach, simulate
 
         KERNELS.setdefault("mark", _mark)

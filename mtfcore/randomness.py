@@ -7,7 +7,7 @@ An element is a function of the seed and of its index in the whole tensor, so ea
 nothing is sent; run again, on any mesh, the numbers are the same (needed where a block is computed again in the
 backward). The function is Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 2011), as JAX uses it. The seed is an i32 without dimensions: a number, or a tensor such as an argument of the
-function. Next file to read: `threefry`, which computes them.
+function. Next file to read: `kernels/threefry`, which computes them.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class Program:
 
     def source(self) -> str:
         """The same program as plain JAX that a reader would write by hand (no mtfcore in it)."""
-        from mtfcore.source import source
+        from mtfcore.source.program import source
 
         return source(self)
 

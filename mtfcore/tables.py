@@ -5,7 +5,8 @@
     (32768, 'the result is wanted as batch:rows io')
 
 A `Table` knows nothing of programs: columns say which entry of a row they show and how. Rows keep exact numbers; the
-text rounds them. HTML takes its colours from the page, so it reads in light and dark. Next file to read: `source`.
+text rounds them. HTML takes its colours from the page, so it reads in light and dark.
+Next file to read: `source/program`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 from mtfcore.notation import format_axes
 from mtfcore.numbers import count, format_bytes, format_flops
 from mtfcore.padding import padding_share
+from mtfcore.source.names import Names
 from mtfcore.steps import Program, Step, held_bytes, listed
-from mtfcore.value_names import Names
 
 Row = dict[str, Any]
 

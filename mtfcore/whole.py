@@ -46,8 +46,8 @@ def run_graph(graph: Graph, inputs: Sequence[Any], constrain: Constrain | None =
 
 
 def _apply(graph: Graph, op: Op, arrays: list[Any], partitioned: bool) -> Any:
-    from mtfcore.kernels import KERNELS, Call
-    from mtfcore.spatial_kernels import BY_TAPS
+    from mtfcore.kernels.basic import KERNELS, Call
+    from mtfcore.kernels.spatial import BY_TAPS
 
     if op.kind in ("reshard", "settle"):
         return arrays[0]

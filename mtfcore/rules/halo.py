@@ -24,7 +24,7 @@ from mtfcore.spatial import Reach, reached
 from mtfcore.steps import held_bytes
 
 if TYPE_CHECKING:
-    from mtfcore.planning import Planner
+    from mtfcore.planner import Planner
 
 
 class Site(NamedTuple):

@@ -15,7 +15,7 @@ from mtfcore.sharding import Sharding
 from mtfcore.tensor import Op
 
 if TYPE_CHECKING:
-    from mtfcore.planning import Planner
+    from mtfcore.planner import Planner
 
 Forms = list[tuple[Sharding, int]]  # where a tensor lies, and the value that lies there; the usual one first
 

@@ -13,7 +13,7 @@ from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Sharding
 
 if TYPE_CHECKING:
-    from mtfcore.planning import Planner
+    from mtfcore.planner import Planner
 
 
 def reshard_steps(planner: Planner, value: int, start: Sharding, goal: Sharding, why: str, tensor: int) -> int:

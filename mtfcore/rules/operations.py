@@ -2,7 +2,7 @@
 
 Most operations are *mapped*: decide how the operation is cut (`choosing`), bring each operand there (`resharding`),
 compute locally, and bring the result where it is wanted. What differs is data: which dimensions must be whole, and
-how partial sums may pass. Next file to read: `mtfcore.planning`, which calls these; then `mtfcore.execute`.
+how partial sums may pass. Next file to read: `mtfcore.planner`, which calls these; then `mtfcore.execute`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mtfcore.sharding import Sharding
 from mtfcore.tensor import Like, Op
 
 if TYPE_CHECKING:
-    from mtfcore.planning import Planner
+    from mtfcore.planner import Planner
 
 LOCAL_ALONG = ("window", "pad", "cumsum", "top_k", "concat")  # the dimension in params["dim"] must be whole
 LINEAR = {

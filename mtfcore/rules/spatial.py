@@ -3,7 +3,7 @@
 A convolution can be had in two ways along a split dimension: take the neighbours' rows of the operand first, or
 compute what one's own rows give and hand the neighbours their share of the result. Both cost as many rows, so the
 thinner of the two tensors travels: with it a backward sends no more than `jax.grad` of the forward would.
-Next file to read: `mtfcore.spatial_kernels`.
+Next file to read: `mtfcore.kernels.spatial`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mtfcore.spatial import Reach
 from mtfcore.tensor import Like, Op
 
 if TYPE_CHECKING:
-    from mtfcore.planning import Planner
+    from mtfcore.planner import Planner
 
 
 def plan_spatial(planner: Planner, number: int, op: Op) -> int:

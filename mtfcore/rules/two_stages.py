@@ -20,7 +20,7 @@ from mtfcore.steps import held_bytes
 from mtfcore.tensor import Like, Op
 
 if TYPE_CHECKING:
-    from mtfcore.planning import Planner
+    from mtfcore.planner import Planner
 
 
 class Candidates(NamedTuple):

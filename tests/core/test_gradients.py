@@ -8,7 +8,7 @@ import pytest
 from core.sweep.checking import quick, quick_options
 
 import mtfcore as mtf
-from mtfcore.backward_rules import POINTWISE, RULES
+from mtfcore.backward.rules import POINTWISE, RULES
 from mtfcore.errors import LayoutError
 from mtfcore.steps import Program
 

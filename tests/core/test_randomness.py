@@ -12,8 +12,8 @@ import pytest
 from core.sweep.checking import quick
 
 import mtfcore as mtf
-from mtfcore import threefry
 from mtfcore.errors import LayoutError
+from mtfcore.kernels import threefry
 
 SIZES = "A:8 B:12 C:4"
 PLACES = {

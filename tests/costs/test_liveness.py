@@ -9,7 +9,7 @@ from costs.functions_to_search import SMALL, language_model, layers_trained, ran
 
 import mtfcore as mtf
 from mtfcore.costs.liveness import peak_memory
-from mtfcore.costs.search_space import Space, as_layout
+from mtfcore.costs.search.space import Space, as_layout
 
 NET = "batch:64 io:512 hidden:2048"
 

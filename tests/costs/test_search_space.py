@@ -11,13 +11,13 @@ from costs.functions_to_search import SMALL, language_model, layers_trained, ran
 
 import mtfcore as mtf
 from mtfcore.costs.liveness import peak_memory
-from mtfcore.costs.search import Problem
-from mtfcore.costs.search_bounds import Bounds
-from mtfcore.costs.search_space import Space, as_layout, factorings
-from mtfcore.costs.search_times import Rates, time_by_operation, time_of
-from mtfcore.costs.search_tree import Branches
-from mtfcore.costs.search_walk import Walk
-from mtfcore.costs.search_work import Work
+from mtfcore.costs.search.bounds import Bounds
+from mtfcore.costs.search.layouts import Problem
+from mtfcore.costs.search.space import Space, as_layout, factorings
+from mtfcore.costs.search.times import Rates, time_by_operation, time_of
+from mtfcore.costs.search.tree import Branches
+from mtfcore.costs.search.walk import Walk
+from mtfcore.costs.search.work import Work
 
 NET = "batch:8 io:4 hidden:12"
 

@@ -14,7 +14,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.errors import DeviceError, LayoutError
-from mtfcore.value_names import Names
+from mtfcore.source.names import Names
 from widgets import program
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mtfcore as mtf
+from mtfcore.source.names import Names
 from mtfcore.steps import Step, held_bytes, listed, split_by_axis
-from mtfcore.value_names import Names
 from widgets.figures.words import differing, label, sum_words
 from widgets.numbers import count, origin, quantity
 

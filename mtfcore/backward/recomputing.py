@@ -4,7 +4,7 @@
     y = mtf.repeat(block, 118, ws, x)     # of each turn only the carry is kept
 
 Source: rematerialization as in the first paper's training runs (arXiv 1811.02084, section 9). Next file to read:
-`loops_backward`.
+`backward/loops`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     >>> found.best.layout, found.gap, found.why()
     >>> found.compare("batch:rows d_ff:cols", "rows:16 cols:32")     # any other layout against the winner
 
-Times, bytes and FLOPs are modelled, those of one device. Next file to read: `search_why`.
+Times, bytes and FLOPs are modelled, those of one device. Next file to read: `why`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mtfcore.steps import Program
 from mtfcore.tables import Column, Table
 
 if TYPE_CHECKING:
-    from mtfcore.costs.search import Problem
+    from mtfcore.costs.search.layouts import Problem
 
 LARGE_GAP = 0.05
 
@@ -93,7 +93,7 @@ class Search:
 
     def why(self, other: int | Candidate = 1) -> str:
         """Why the winner wins against a runner-up, by its place or one made by `compare`."""
-        from mtfcore.costs.search_why import why
+        from mtfcore.costs.search.why import why
 
         if isinstance(other, Candidate):
             return why(self.best, other)
@@ -109,7 +109,7 @@ class Search:
 
     def table(self) -> Table:
         """The layouts found, best first."""
-        from mtfcore.costs.search_why import why
+        from mtfcore.costs.search.why import why
 
         rows = [_row(place, one, "" if place == 0 else why(self.best, one)) for place, one in enumerate(self.found)]
         title = f"{self.problem.graph.name} on {self.problem.slice}: layouts by time (modelled, first paper's model)"

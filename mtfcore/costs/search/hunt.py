@@ -4,7 +4,7 @@
 
 The tree hands out complete layouts in the order of their bounds; each is planned, its time taken, and what its
 operations took is told to the bounds. The hunt ends when nothing left can be better, or time is up. Next file to read:
-`search_tree`.
+`tree`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mtfcore.costs.liveness import peak_memory
-from mtfcore.costs.search_bounds import Bounds
-from mtfcore.costs.search_result import Search
-from mtfcore.costs.search_space import as_layout
-from mtfcore.costs.search_times import time_by_operation, time_of
-from mtfcore.costs.search_tree import Branches, Leaf, Tree
-from mtfcore.costs.search_walk import Walk
-from mtfcore.costs.search_work import Work
+from mtfcore.costs.search.bounds import Bounds
+from mtfcore.costs.search.result import Search
+from mtfcore.costs.search.space import as_layout
+from mtfcore.costs.search.times import time_by_operation, time_of
+from mtfcore.costs.search.tree import Branches, Leaf, Tree
+from mtfcore.costs.search.walk import Walk
+from mtfcore.costs.search.work import Work
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
 from mtfcore.numbers import format_bytes
 
 if TYPE_CHECKING:
-    from mtfcore.costs.search import Problem
+    from mtfcore.costs.search.layouts import Problem
 
 MOST_TRIED = 300  # layouts planned to find what comes closest, where nothing fits
 PATIENCE = 4  # times as long as asked for until a first layout that fits is given up

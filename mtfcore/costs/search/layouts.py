@@ -7,8 +7,8 @@
 
 Every mesh of one to three axes over the topology's devices (or those given) times every legal layout is the space.
 Time is the first paper's model: FLOPs at the peak, then bytes sent over one link, added (`paper_time`). Each time that
-is shown comes from `mtf.plan`; the search itself is branch and bound (`search_tree`). An automated search for the best
-layout is the future work that the first paper names (arXiv 1811.02084, section 11). Next file to read: `search_hunt`.
+is shown comes from `mtf.plan`; the search itself is branch and bound (`tree`). An automated search for the best
+layout is the future work that the first paper names (arXiv 1811.02084, section 11). Next file to read: `hunt`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import NoReturn
 
 from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.paper_time import MODELS, Seconds
-from mtfcore.costs.search_hunt import Hunt, no_collector
-from mtfcore.costs.search_result import Candidate, Search
-from mtfcore.costs.search_space import Space
-from mtfcore.costs.search_times import Rates, time_of
+from mtfcore.costs.search.hunt import Hunt, no_collector
+from mtfcore.costs.search.result import Candidate, Search
+from mtfcore.costs.search.space import Space
+from mtfcore.costs.search.times import Rates, time_of
 from mtfcore.dims import DimsLike
 from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
 from mtfcore.functions import Function

@@ -5,7 +5,7 @@
     out            what is returned, by the names of the outputs
     w = f(w)       a moved tensor keeps its name, unless the old form is read again: then `w_gathered`
 
-Tables and source share them, so that a line of one is found in the other. Next file to read: `source`.
+Tables and source share them, so that a line of one is found in the other. Next file to read: `source/program`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The gradients of the spatial operations, which are spatial operations again; `backward_rules` holds the table.
+"""The gradients of the spatial operations, which are spatial operations again; `backward/rules` holds the table.
 
     shift by n           →  shift by -n
     windows              ⇄  overlap_add
     y = conv(x, w)       →  x: conv(d, w turned round); w: the product of d with each place's view of x
 
-Next file to read: `backward_rules`.
+Next file to read: `backward/rules`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     einsum B E , E F → B F      →   h1 = jnp.einsum("BE,EF->BF", x, w)
 
 Each writer gets the step, the names of its operands and the mesh, and returns an expression. Sizes are written as
-numbers, since each device's part has one fixed shape. Next file to read: `source`, which puts lines together.
+numbers, since each device's part has one fixed shape. Next file to read: `source/program`, which puts lines together.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from mtfcore.dtypes import long_name
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import permute_axes, permute_pairs
 from mtfcore.sharding import Axes, Sharding
+from mtfcore.source.names import number_text
 from mtfcore.steps import Step, keeps_nan
-from mtfcore.value_names import number_text
 
 Operands = Sequence[str]
 

@@ -8,18 +8,14 @@ only its carries where the block is recomputed. Next file to read: `rules/loopin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from mtfcore.backward_rules import laid_out, renamed
+from mtfcore.backward.recomputing import ALWAYS_AGAIN, Primals
+from mtfcore.backward.rules import laid_out, renamed
+from mtfcore.backward.walk import Walk, depending, zeros_like
 from mtfcore.dims import Dim
 from mtfcore.dtypes import is_float
 from mtfcore.elementwise import add
 from mtfcore.loops import close_loop, loop_output
-from mtfcore.recomputing import ALWAYS_AGAIN, Primals
 from mtfcore.tensor import Graph, Op, Tensor
-
-if TYPE_CHECKING:
-    from mtfcore.backward import Walk
 
 
 def pull_loop(walk: Walk, number: int, received: dict[int, Tensor]) -> None:
@@ -42,11 +38,9 @@ class _LoopBackward:
         self.stack: dict[int, tuple[Tensor, Tensor]] = {}  # number outside → the tensor outside, and inside
 
     def run(self) -> None:
-        from mtfcore.backward import Walk
-
         wanted = [self.inputs[place] for place in self.active]
         shared = [self.inputs[place] for place in self.active if place >= self.first_outside]
-        inner = Walk(self.body, wanted, self.back, _Kept(self), shared)
+        inner = Walk(self.body, wanted, self.back, _Kept(self), pull_loop, shared)
         for place in self.active:
             if place < self.n_carry:
                 inner.receive(self.results[place], self._carried(place))
@@ -61,8 +55,6 @@ class _LoopBackward:
 
     def _active(self) -> list[int]:
         """The inputs of the body on which a result depends and that depend on what is wanted, by place."""
-        from mtfcore.backward import depending
-
         inputs = self.op.inputs
         floats = [place for place, n in enumerate(self.inputs) if is_float(self.body.ops[n].dtype)]
         active = {place for place in floats if inputs[place] in self.walk.depends}
@@ -85,8 +77,6 @@ class _LoopBackward:
         self._enter(place, f"d_outer{place}", self._zeros(self.op.inputs[place]))
 
     def _zeros(self, number: int) -> Tensor:
-        from mtfcore.backward import zeros_like
-
         return zeros_like(self.walk.into, self.walk.graph, number)
 
     def _enter(self, place: int, name: str, outside: Tensor) -> Tensor:

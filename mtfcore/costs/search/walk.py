@@ -6,7 +6,7 @@
 An operation's steps follow from where its operands lie (in every form), where its result is wanted, and the mesh; most
 layouts of a search agree on most of that. So each operation is planned once by the real rule, its steps recorded with
 their values numbered from the operation's own start, and then copied. Nothing here decides anything, so there is no
-second description of the planner; tests compare programs step by step. Next file to read: `search_tree`.
+second description of the planner; tests compare programs step by step. Next file to read: `tree`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mtfcore.costs.search_space import by_layout, graphs
+from mtfcore.costs.search.space import by_layout, graphs
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
-from mtfcore.planning import Planner
+from mtfcore.planner import Planner
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Graph, Like, Op

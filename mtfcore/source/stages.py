@@ -4,7 +4,7 @@
     top_k of the candidates     →   out = lax.top_k(h1, 3)[0]
     cumsum with those before    →   out = h2 + jnp.sum(h3, axis=1, keepdims=True, where=jnp.arange(4) < part)
 
-Next file to read: `source`.
+Next file to read: `source/program`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtfcore.mesh import Mesh
-from mtfcore.source_lines import Operands, called, dtype_name, place_of, quoted
+from mtfcore.source.lines import Operands, called, dtype_name, place_of, quoted
 from mtfcore.steps import Step
 
 # Printed above the function where a line needs it.

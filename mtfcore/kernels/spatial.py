@@ -1,7 +1,7 @@
 """What the spatial steps compute, on one device's part or on whole arrays; `kernels` holds the table of all.
 
 Before these run, a device's own rows have been extended by those that its neighbours sent, so they only ever look at
-the rows at hand. Next file to read: `kernels`.
+the rows at hand. Next file to read: `kernels/basic`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jax import Array, lax
 from mtfcore.spatial import Reach, roles
 
 if TYPE_CHECKING:
-    from mtfcore.kernels import Call
+    from mtfcore.kernels.basic import Call
 
 
 def _place(call: Call) -> int:

@@ -1,69 +1,21 @@
-"""`mtf.gradients(loss, params)`: the backward, as named operations of the same function.
+"""The walk from results back to what is wanted: every operation hands on what its result received.
 
-    @mtf.function
-    def slopes(x: "batch io", w: "io hidden", v: "hidden io"):
-        y = mtf.einsum(mtf.relu(mtf.einsum(x, w, out="batch hidden")), v, out="batch io")
-        return mtf.gradients(mtf.mean(mtf.square(y - x)), {"w": w, "v": v})
-
-So it is planned, drawn, priced and counted like the forward. Each cotangent is wanted where its primal lies; where
-several meet in a sum, each may stay a partial sum until they are added up. A tensor that lies in another form already
-is a free source, which is why the backward gathers nothing twice. Loops are in `loops_backward`.
-Source: reverse accumulation; its placement is arXiv 1811.02084, section 8 (the gradients' all-reduce), made general.
-Next file to read: `backward_rules`.
+Each cotangent is wanted where its primal lies; where several meet in a sum, each may stay where it is made until they
+are added up. Next file to read: `rules`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from mtfcore.backward_rules import RULES, laid_out
+from mtfcore.backward.rules import RULES, laid_out
 from mtfcore.dtypes import is_float
 from mtfcore.elementwise import add, constant
-from mtfcore.errors import LayoutError, refuse
-from mtfcore.ops import apply, expect_tensor
-from mtfcore.recomputing import Primals
+from mtfcore.ops import apply
 from mtfcore.tensor import Graph, Like, Tensor
 
-Params = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 FOLLOWS = ("pointwise", "repeat", "repeated")  # operations whose result lies where their operands give it
-
-
-def gradients(loss: Tensor, params: Params) -> Any:
-    """The derivative of `loss` (one number) for each of `params`, in the form in which they are given.
-
-    Each has the dimensions, dtype and placement of its parameter; one that the loss does not depend on gives zeros.
-    Raises `LayoutError` for a loss with dimensions, integers, and tensors of another function.
-    """
-    single = isinstance(params, Tensor)
-    if not single and not isinstance(params, (Mapping, list, tuple)):
-        raise LayoutError(f"gradients: params is {type(params).__name__} {params!r:.200}; expected tensors of this "
-                          "function: one, a sequence or a mapping")  # fmt: skip
-    named = dict(params) if isinstance(params, Mapping) else dict(enumerate([params] if single else params))
-    graph = _check(loss, named)
-    numbers = {name: graph.adopt(t) for name, t in named.items()}
-    walk = Walk(graph, list(numbers.values()), graph, Primals(graph, graph))
-    walk.receive(graph.adopt(loss), constant(graph, 1.0, loss.dtype))
-    walk.run()
-    found = {name: walk.result(number) for name, number in numbers.items()}
-    if single:
-        return found[0]
-    return found if isinstance(params, Mapping) else tuple(found.values())
-
-
-def _check(loss: Tensor, params: Mapping[Any, Tensor]) -> Graph:
-    expect_tensor(loss)
-    if loss.dims:
-        raise LayoutError(f"gradients: the loss {loss!r} has dimensions; use mtf.sum(t) or mtf.mean(t) to make it one "
-                          "number")  # fmt: skip
-    faults = [f"{name} is {type(t).__name__} {t!r:.200}, expected a tensor of this function"
-              for name, t in params.items() if not isinstance(t, Tensor)]  # fmt: skip
-    floats = {"the loss": loss, **{f"param {k}": t for k, t in params.items() if isinstance(t, Tensor)}}
-    faults += [f"{name} {t!r} is {t.dtype}; only floats have gradients" for name, t in floats.items()
-               if not is_float(t.dtype)]  # fmt: skip
-    refuse(faults, "gradients")
-    return loss.graph
 
 
 class Walk:
@@ -71,9 +23,9 @@ class Walk:
 
     def __init__(
         self, graph: Graph, wanted: Sequence[int], into: Graph, primal: Callable[[int], Tensor],
-        added: Sequence[int] = (),
+        pull_loop: Callable[[Walk, int, dict[int, Tensor]], None], added: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        self.graph, self.into, self.primal = graph, into, primal
+        self.graph, self.into, self.primal, self.pull_loop = graph, into, primal, pull_loop
         self.added = added  # tensors whose cotangent is one addend of a sum elsewhere
         self.depends = depending(graph, wanted)
         self.received: dict[int, list[Tensor]] = {}
@@ -109,10 +61,8 @@ class Walk:
             d, place = self.total(number), op.params["place"]
             found[place] = add(found[place], d) if place in found else d  # read twice: by the function and a backward
         elif op.kind == "repeat":
-            from mtfcore.loops_backward import pull_loop
-
             found = self.loops.get(number, {}) | ({0: self.total(number)} if self.received.get(number) else {})
-            pull_loop(self, number, found)
+            self.pull_loop(self, number, found)
         elif op.kind in RULES:
             d, made = self.total(number), self.primal(number)
             operands = [self.primal(i) for i in op.inputs]

@@ -4,7 +4,7 @@
     'takes 12 % longer: d_ff in 8 parts, not 32; sends 7.75 MiB more for einsum(…, w2) (all_reduce), ...'
 
 The two programs are compared tensor by tensor: what is computed and what is sent to make or to move each. Everything
-is modelled. Next file to read: `search_bounds`.
+is modelled. Next file to read: `bounds`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mtfcore.costs.search_result import Candidate
+from mtfcore.costs.search.result import Candidate
 from mtfcore.numbers import format_bytes, format_flops, format_seconds
 from mtfcore.steps import Program, link_bytes
 

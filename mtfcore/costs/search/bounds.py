@@ -1,6 +1,6 @@
 """A lower bound of a layout's time that needs no plan: the work its axes can share at the best, and the sums it owes.
 
-A mesh axis takes part in a product only if it lies on a dimension of its scope (`search_scopes`; the planner's
+A mesh axis takes part in a product only if it lies on a dimension of its scope (`scopes`; the planner's
 rule: an axis without conflict keeps its role, and what a layout wants is where a result then lies). So
 
     FLOPs of one device   ≥  Σ over products: all its FLOPs / (sizes of the axes on its scope)
@@ -15,7 +15,7 @@ placed yet counts with all axes left to it for what helps, and with none for wha
 And the search learns: what an operation asked for in one plan, computing and sending, it asks for again wherever the
 dimensions of its reach lie alike (`Group`). The search checks the bound on every layout that it plans, and claims no
 proof if it was ever too high. Source: arXiv 1811.02084, section 6 (which einsum needs which all-reduce). Next file to
-read: `search_walk`.
+read: `walk`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mtfcore.costs.search_scopes import Dims
-from mtfcore.costs.search_times import Rates
-from mtfcore.costs.search_work import Work
+from mtfcore.costs.search.scopes import Dims
+from mtfcore.costs.search.times import Rates
+from mtfcore.costs.search.work import Work
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes
 

@@ -4,7 +4,7 @@
     sum(product.flops for product in work.products)
 
 Read from the function's plan on a single device, so there is no second description of what is computed; each entry
-carries the scope of the layout on which its share of one device depends. Next file to read: `search_bounds`.
+carries the scope of the layout on which its share of one device depends. Next file to read: `bounds`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mtfcore.costs.search_scopes import Dims, Scopes
-from mtfcore.costs.search_space import Space, by_layout, graphs
+from mtfcore.costs.search.scopes import Dims, Scopes
+from mtfcore.costs.search.space import Space, by_layout, graphs
 from mtfcore.dims import volume
 from mtfcore.dtypes import itemsize
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
-from mtfcore.planning import Planner
+from mtfcore.planner import Planner
 from mtfcore.steps import Program
 from mtfcore.tensor import Graph, Like, Op
 

@@ -1,9 +1,9 @@
 """Branch and bound over layouts: dimension by dimension, the most promising partial layout first.
 
-A node places some dimensions of one mesh; its bound holds for every layout below it (`search_bounds`). The node of
+A node places some dimensions of one mesh; its bound holds for every layout below it (`bounds`). The node of
 least bound is opened next; a node that places all dimensions is planned for real. As soon as the least bound left is
 no less than the best time found, the best is optimal: that is the proof. Stopped before that, the difference is the
-gap. Next file to read: `search`.
+gap. Next file to read: `layouts`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mtfcore.costs.search_bounds import Bounds
-from mtfcore.costs.search_space import Space
+from mtfcore.costs.search.bounds import Bounds
+from mtfcore.costs.search.space import Space
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes
 

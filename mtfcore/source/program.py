@@ -12,13 +12,13 @@ from __future__ import annotations
 import textwrap
 
 from mtfcore.mesh import Mesh
-from mtfcore.random_lines import RANDOM
 from mtfcore.sharding import Sharding
-from mtfcore.source_lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
-from mtfcore.spatial_lines import SPATIAL
-from mtfcore.stage_lines import STAGES, WITH_NAN
+from mtfcore.source.lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
+from mtfcore.source.names import Names
+from mtfcore.source.random import RANDOM
+from mtfcore.source.spatial import SPATIAL
+from mtfcore.source.stages import STAGES, WITH_NAN
 from mtfcore.steps import MOVES, Port, Program, Step, keeps_nan
-from mtfcore.value_names import Names
 
 WIDTH = 108
 INDENT = "    "

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from mtfcore.dtypes import long_name
-from mtfcore.spatial_kernels import SPATIAL
-from mtfcore.threefry import dropout, fold_in, random
+from mtfcore.kernels.spatial import SPATIAL
+from mtfcore.kernels.threefry import dropout, fold_in, random
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@
 
 `d` may have its dimensions in any order; so may what a rule returns. Rules say nothing about placement: `backward`
 wants every cotangent where its primal lies. An operation of your own needs an entry in RULES, or, if it is
-elementwise, in POINTWISE. Next file to read: `loops_backward`.
+elementwise, in POINTWISE. Next file to read: `backward/loops`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mtfcore.backward.spatial import SPATIAL
 from mtfcore.dims import Dim
 from mtfcore.elementwise import (
     add,
@@ -34,7 +35,6 @@ from mtfcore.elementwise import (
 from mtfcore.ops import apply
 from mtfcore.reductions import index, sum
 from mtfcore.rules.reshaping import groups
-from mtfcore.spatial_backward import SPATIAL
 from mtfcore.tensor import Tensor
 
 Rule = Callable[[Tensor, Sequence[Tensor], Tensor, int], Tensor | None]

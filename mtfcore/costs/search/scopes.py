@@ -5,7 +5,7 @@
 A result that the layout places depends on its own dimensions; any other lies where its operands let it, so on theirs,
 back to the last tensors that the layout placed. What an operation asks for may depend on more, its *reach*: on what
 else moved its operands before it. A search bounds costs with these sets before it plans anything. Next file to read:
-`search_work`.
+`work`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mtfcore.costs.search_space import by_layout
+from mtfcore.costs.search.space import by_layout
 from mtfcore.tensor import Graph, Like, Op
 
 Dims = frozenset[str]

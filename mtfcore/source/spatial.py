@@ -1,9 +1,9 @@
-"""The spatial steps as lines of plain JAX, as `source_lines` has those of the others.
+"""The spatial steps as lines of plain JAX, as `source/lines` has those of the others.
 
     halo_exchange over x of height   →   h1 = lax.ppermute(h1, "x", [(0, 1), (1, 2), (2, 3)])
     extend of height                 →   x = jnp.concatenate([h1, x, h2], axis=1)
 
-Next file to read: `source`.
+Next file to read: `source/program`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes
-from mtfcore.source_lines import Operands, called, ordered, quoted, shape_text
+from mtfcore.source.lines import Operands, called, ordered, quoted, shape_text
 from mtfcore.spatial import roles
 from mtfcore.steps import Step
 

@@ -2,7 +2,7 @@
 
     h1 = lax.dynamic_slice(jax.random.uniform(jax.random.key(seed), (8, 4)), (lax.axis_index("x") * 2, 0), (2, 4))
 
-The executor computes only the part (`threefry`); both are the same numbers. Next file to read: `source`.
+The executor computes only the part (`threefry`); both are the same numbers. Next file to read: `source/program`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Sharding
-from mtfcore.source_lines import Operands, called, dtype_name, quoted, shape_text
+from mtfcore.source.lines import Operands, called, dtype_name, quoted, shape_text
 from mtfcore.steps import Step
 
 

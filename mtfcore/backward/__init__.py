@@ -1,0 +1,1 @@
+"""Gradients: the backward of a named function, as named operations again. First file to read: `gradient`."""

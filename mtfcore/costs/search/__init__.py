@@ -1,0 +1,1 @@
+"""The search for the layout that costs least. First file to read: `layouts`."""
