@@ -58,7 +58,7 @@ class LossCurve:
         if not self.losses:
             return "No step is finished yet."
         first, last = self.losses[0], self.losses[-1]
-        return f"After {len(self.losses)} steps: {last:.2f} {self.unit} (counted), at first {first:.2f}."
+        return f"After {len(self.losses)} steps: {last:.2f} {self.unit} (measured), at first {first:.2f}."
 
     def figure(self) -> dict[str, Any]:
         """As plotly takes it, with ranges and ticks."""

@@ -162,7 +162,7 @@ again = [event.loss for event in other.run(20)]
 difference = max(abs(a - b) for a, b in zip(curve.losses, again))
 print(f"largest difference of the two curves in {len(again)} steps: {difference:.1e} nats")
 found = "the same up to rounding" if difference < 1e-3 else "as good but different"
-predict.show("06 curves", found, "counted")
+predict.show("06 curves", found, "measured")
 
 # %% [markdown]
 # **Why:** a layout changes where numbers lie and in which order sums are formed, nothing else. Initial values and batches

@@ -39,7 +39,7 @@ def events(*losses):
 def test_events_are_handed_on_and_all_losses_kept(pages):
     curve = LossCurve(level=2.0, level_name="chance")
     assert [event.loss for event in curve.follow(events(5, 4, 3))] == curve.losses == [5, 4, 3]
-    assert "After 3 steps: 3.00 nats a token (counted), at first 5.00." in pages[-1]
+    assert "After 3 steps: 3.00 nats a token (measured), at first 5.00." in pages[-1]
     assert "<svg" in pages[-1] and "chance" in pages[-1]
 
 

@@ -185,10 +185,18 @@ def test_controls_move_the_picture():
 
 
 def test_a_hop_behind_the_end_is_the_last_one():
-    explorer = traffic("all_reduce", hop=14)
-    assert explorer.value["hop"] == 14
-    explorer.top.press({"kind": "permute"})
+    explorer = traffic("permute", hop=14)
     assert explorer.value["hop"] == explorer.picture.hop == 1
+
+
+@pytest.mark.parametrize("change", [{"kind": "permute"}, {"way": "line"}, {"axis.x": 4}, {"n_axes": 2}])
+def test_another_schedule_begins_at_its_beginning(change):
+    explorer = traffic("all_reduce", hop=14)
+    assert explorer.value["hop"] == explorer.picture.hop == 14
+    explorer.top.press({"n_bytes": 64})
+    assert explorer.value["hop"] == 14
+    explorer.top.press(change)
+    assert explorer.value["hop"] == explorer.picture.hop == 0
 
 
 def test_the_page_and_the_kernel_share_the_hop():

@@ -92,6 +92,8 @@ class Traffic(Frame):
 
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")
+        if name != "n_bytes" and name != "on":
+            state = {**state, "hop": 0}  # another schedule begins at its beginning
         if what == "axis":
             axes = [(axis, value if axis == which else size) for axis, size in mtf.Mesh(state["mesh"]).axes]
             return {**state, "mesh": str(mtf.Mesh(axes))}
