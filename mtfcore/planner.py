@@ -125,9 +125,13 @@ class Planner:
 
     def like(self, op: Op, like: Like) -> Sharding | None:
         """Where a cotangent is wanted; a primal that still is a sum says nothing about it."""
-        planner = self.everywhere[id(like.graph)]
-        s = planner.homes.get(like.number, planner.placed[like.number])
+        s = self.home(like.graph, like.number)
         return None if s.partial else Sharding.of(op.dims, tuple(s.on.get(name, ()) for name in op.names))
+
+    def home(self, graph: Graph, number: int) -> Sharding:
+        """Where the cotangent of a tensor of this graph, or of one around it, belongs."""
+        planner = self.everywhere[id(graph)]
+        return planner.homes.get(number, planner.placed[number])
 
     def other_forms(self, number: int) -> tuple[Sharding, ...]:
         """Where else a tensor lies already, so that it need not be moved there."""

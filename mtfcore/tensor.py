@@ -23,11 +23,15 @@ LAYOUT = "layout"  # wanted where the layout says
 
 @dataclass(frozen=True, eq=False)
 class Like:
-    """Wanted where another tensor lies: a cotangent where its primal does. `whole` says that sums are reduced too."""
+    """Wanted where another tensor lies: a cotangent where its primal does. `whole` says that sums are reduced too.
+
+    If they may wait instead, `later` are the tensors of the graph whose cotangents would then be reduced.
+    """
 
     graph: Graph
     number: int
     whole: bool = True
+    later: tuple[int, ...] | None = None
 
 
 Wanted = Sharding | str | Like | None  # an exact sharding, LAYOUT, as another, or whatever the operands give

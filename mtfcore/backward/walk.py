@@ -16,6 +16,7 @@ from mtfcore.ops import apply
 from mtfcore.tensor import Graph, Like, Tensor
 
 FOLLOWS = ("pointwise", "repeat", "repeated")  # operations whose result lies where their operands give it
+LINEAR = ("reshape", "reshard", "settle", "window", "pad", "concat", "identity", "barrier", "cast", "add", "subtract")
 
 
 class Walk:
@@ -79,16 +80,35 @@ class Walk:
         op = self.into.ops[found.number]
         fills = op.kind == "pointwise" and any(dim not in self.into.ops[op.inputs[0]].dims for dim in op.dims)
         if op.out is None and (op.kind not in FOLLOWS or fills):
-            like = Like(self.graph, i, whole=self.uses.get(i, 1) == 1)
+            like = Like(self.graph, i, self.uses.get(i, 1) == 1, self.later(i))
             self.into.ops[found.number] = dataclasses.replace(op, out=like)
         return found
+
+    def later(self, number: int) -> tuple[int, ...] | None:
+        """Of the products from which a tensor came by linear operations, the operands that receive nothing else.
+
+        Its cotangent may wait as a partial sum until theirs are reduced. None where something else is on the way.
+        """
+        if number in self.added:
+            return None
+        op = self.graph.ops[number]
+        operands = [i for i in op.inputs if i in self.depends]
+        if op.kind == "einsum":
+            return tuple(i for i in operands if self.uses.get(i) == 1)
+        fn = op.params.get("fn") if op.kind == "pointwise" else op.kind
+        scaled = {"multiply": len(operands) == 1, "divide": operands == [*op.inputs[:1]]}
+        if fn not in LINEAR and not scaled.get(fn):
+            return None
+        found = [self.later(i) for i in operands]
+        return None if None in found else tuple(dict.fromkeys(n for part in found for n in part))
 
     def total(self, number: int) -> Tensor:
         """All that a tensor received, added up once, where the tensor lies."""
         first, *others = self.received[number]
         for count, d in enumerate(others, 1):
             first = add(first, d)
-            like = Like(self.graph, number, whole=count == len(others) and number not in self.added)
+            is_last = count == len(others) and number not in self.added
+            like = Like(self.graph, number, is_last, self.later(number) if is_last else None)
             self.into.ops[first.number] = dataclasses.replace(first.op, out=like)
         self.received[number] = [first]
         return first

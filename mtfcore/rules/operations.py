@@ -7,6 +7,7 @@ how partial sums may pass. Next file to read: `mtfcore.planner`, which calls the
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,10 +17,13 @@ from mtfcore.errors import LayoutError, refuse
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.looping import plan_repeat, plan_repeated
+from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
+from mtfcore.rules.resharding import shortest
 from mtfcore.rules.spatial import plan_overlap, plan_shift, plan_spatial
 from mtfcore.rules.two_stages import TWO_STAGES, owes
 from mtfcore.sharding import Sharding
+from mtfcore.steps import held_bytes
 from mtfcore.tensor import Like, Op
 
 if TYPE_CHECKING:
@@ -53,12 +57,8 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
         whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
         free = planner.search or op.params.get("search", False) or _grows(op, operands)
         forms = tuple(planner.other_forms(i) for i in op.inputs)
-        owes = isinstance(op.out, Like) and not op.out.whole
-        question = Question(
-            operands, op.dims, linear(op), want, whole, op.kind == "reduce", free, forms=forms, owes=owes
-        )
-        needs, result, _ = choose(question, planner.items, planner.item_bytes(op))
-        want = question.goal
+        question = Question(operands, op.dims, linear(op), want, whole, op.kind == "reduce", free, forms=forms)
+        needs, result, want = _answered(planner, op, question)
     values = [planner.need(i, s, _reason(planner, op, i)) for i, s in zip(op.inputs, needs, strict=True)]
     value = planner.emit(
         op.kind, values, result, op.dtype, params=dict(op.params), flops=_flops(planner, op, needs), tensor=number,
@@ -67,6 +67,34 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
     if op.kind == "reduce":
         value = _combine(planner, number, op, needs[0], value)
     return planner.finish(number, value, want)
+
+
+def _answered(planner: Planner, op: Op, question: Question) -> tuple[tuple[Sharding, ...], Sharding, Sharding | None]:
+    """How it is cut, where the result then lies, and where it goes now: a cotangent's sums may wait for others."""
+    size, like = planner.item_bytes(op), op.out if isinstance(op.out, Like) else None
+    if like is not None and question.want is not None and (not like.whole or like.later is not None):
+        needs, result, _ = choose(dataclasses.replace(question, owes=True), planner.items, size)
+        if not like.whole or _waits(planner, like, result, question.want, size[-1]):
+            return needs, result, None
+    needs, result, _ = choose(question, planner.items, size)
+    return needs, result, question.want
+
+
+def _waits(planner: Planner, like: Like, result: Sharding, want: Sharding, size: int) -> bool:
+    """Whether sums are cheaper to reduce in the cotangents that are made of this one."""
+    axes = tuple(axis for axis in result.partial if axis not in want.used())
+    if not axes or result.axes != want.axes:
+        return False
+    states = State(result.axes, result.partial), State(want.axes, want.partial)
+    now = shortest(*states, result.shape, planner.items, size).cost
+    held = sum(_share(planner, want, planner.home(like.graph, n), like.graph.ops[n].dtype) for n in like.later)
+    return 2 * held * (1 - 1 / planner.mesh.group_size(axes)) <= now
+
+
+def _share(planner: Planner, made: Sharding, home: Sharding, dtype: str) -> float:
+    """Bytes of a later cotangent, less for what is reduced anyway: a sum over more axes then costs little more."""
+    anyway = [axis for name, on in made.on.items() if name not in home.on for axis in on if axis not in home.used()]
+    return held_bytes(home, planner.mesh, dtype) / planner.mesh.group_size(tuple(anyway))
 
 
 def _grows(op: Op, operands: tuple[Sharding, ...]) -> bool:
@@ -152,6 +180,9 @@ def plan_reshape(planner: Planner, number: int, op: Op) -> int:
     (operand,) = op.inputs
     want = planner.resolve(op)
     size = planner.item_bytes(op)[-1]
+    if want is not None and isinstance(op.out, Like):  # sums that wait go on waiting
+        waiting = tuple(axis for axis in planner.placed[operand].partial if axis not in want.used())
+        want = Sharding.of(want.dims, want.axes, waiting)
     start, result = choose_reshape(planner.placed[operand], op.params["cut"], want, planner.items, size)
     value = planner.need(operand, start, f"reshape can carry {planner.graph.label(operand)} as")
     value = planner.emit("reshape", [value], result, op.dtype, tensor=number, why="each device reshapes what it holds")

@@ -53,12 +53,20 @@ class Scopes:
         if by_layout(op):
             return frozenset(op.names)
         if isinstance(op.out, Like):
-            return self.of(op.out.graph, op.out.number)
+            return self._as_another(graph, op, op.out)
         if op.kind == "repeat":
             return self._handed_out(graph, op, 0)
         if op.kind == "repeated":
             return self._handed_out(graph, graph.ops[op.inputs[0]], op.params["place"])
         return frozenset().union(*(self.of(graph, i) for i in op.inputs))
+
+    def _as_another(self, graph: Graph, op: Op, like: Like) -> Dims:
+        """Of a cotangent: where its primal lies, and what decides whether its sums wait."""
+        found = self.of(like.graph, like.number)
+        if like.later is None:
+            return found
+        found = found.union(*(self.of(like.graph, n) for n in like.later))
+        return found.union(*(self.of(graph, i) for i in op.inputs))
 
     def _input(self, graph: Graph, number: int, op: Op) -> Dims:
         if id(graph) not in self.around:

@@ -128,7 +128,7 @@ class _Planner(Planner):
         if by_layout(op):
             return tuple(self.rules.get(name, ()) for name in op.names)
         if isinstance(op.out, Like):
-            return self._home(id(op.out.graph), op.out.number)
+            return tuple(self._home(id(op.out.graph), n) for n in (op.out.number, *(op.out.later or ())))
         return self._inside(op.params["body"]) if "body" in op.params else None
 
     def _inside(self, body: Graph) -> tuple:
@@ -204,5 +204,6 @@ def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
     own = {id(part) for part in inside}
     ops = [op for part in inside for op in part.ops]
     names = dict.fromkeys(name for op in ops if by_layout(op) for name in op.names)
-    likes = [(id(op.out.graph), op.out.number) for op in ops if isinstance(op.out, Like)]
+    wanted = [op.out for op in ops if isinstance(op.out, Like)]
+    likes = [(id(like.graph), n) for like in wanted for n in (like.number, *(like.later or ()))]
     return tuple(names), tuple(dict.fromkeys(like for like in likes if like[0] not in own))

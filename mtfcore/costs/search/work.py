@@ -76,7 +76,7 @@ def _products(scopes: Scopes, program: Program, times: int) -> list[Product]:
             found += _stacks(scopes, program.graph, step.tensor)
         if step.flops:
             op = program.graph.ops[step.tensor]
-            is_whole = by_layout(op) or (isinstance(op.out, Like) and op.out.whole)
+            is_whole = by_layout(op) or (isinstance(op.out, Like) and op.out.whole and op.out.later is None)
             shared = frozenset.intersection(*(frozenset(s.names) for s in step.before)) - {*op.names}
             n_bytes = bytes_of(op) * times if is_whole else 0
             scope = scopes.of_work(program.graph, step.tensor)
