@@ -62,6 +62,35 @@ DRAG = """async last => {
   return performance.now() - begun;
 }"""
 
+# → milliseconds from a moved control until every picture has changed and the frame after that is painted
+ANY_MOVE = """async ([control, pictures, low, n]) => {
+  const slider = document.querySelector(control), found = [];
+  for (let k = 0; k < n; k++) {
+    await new Promise(done => setTimeout(done, 400));
+    const drawn = [...document.querySelectorAll(pictures)].map(root => new Promise(done => {
+      const watch = new MutationObserver(() => { watch.disconnect(); done(); });
+      watch.observe(root, { attributes: true, childList: true, characterData: true, subtree: true });
+    }));
+    const begun = performance.now();
+    slider.value = low + k % 3;
+    slider.dispatchEvent(new Event('input'));
+    await Promise.all(drawn);
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    found.push(performance.now() - begun);
+  }
+  return found;
+}"""
+
+EXPLORERS = {  # the cell, the control that moves from a value upward, the pictures that must all follow
+    "layouts, four charts": (
+        "from widgets import layouts\ne = layouts()\ne", "[data-control=batch] input[type=range]", ".js-plotly-plot", 9
+    ),
+    "traffic, hops of 64 devices": (
+        "from widgets import traffic\ne = traffic(mesh='x:4 y:4 z:4')\ne", ".mw-hop-bar input[type=range]",
+        ".mw-hop-stage svg", 1,
+    ),
+}  # fmt: skip
+
 CHARTS = {
     "our PlotView": "from widgets import PlotView\ncharts = [PlotView(figure) for _ in range({n})]",
     "plotly's FigureWidget": "from plotly.graph_objects import FigureWidget\n"
@@ -123,6 +152,22 @@ def slider(open_page) -> None:
         page.close()
 
 
+def explorers(open_page) -> None:
+    """The same for explorers with other pictures."""
+    from lab_browser import run_all, wait_done
+
+    for number, (what, (cell, control, pictures, low)) in enumerate(EXPLORERS.items()):
+        page = open_page(f"explorer_{number}.ipynb", cell)
+        run_all(page)
+        wait_done(page)
+        page.wait_for_selector(pictures)
+        page.wait_for_timeout(1500)  # the first pictures
+        page.evaluate(ANY_MOVE, [control, pictures, low, 3])
+        moves = Spread.of(each / 1e3 for each in page.evaluate(ANY_MOVE, [control, pictures, low, MOVES]))
+        report(f"slider to paint, {what}", moves.seconds(), "median under 100 ms")
+        page.close()
+
+
 def charts(open_page) -> None:
     """First draw and data of n charts, ours and FigureWidget."""
     from explorer_page import ASK
@@ -141,6 +186,7 @@ def charts(open_page) -> None:
 def main() -> None:
     with pages() as open_page:
         slider(open_page)
+        explorers(open_page)
         charts(open_page)
 
 
