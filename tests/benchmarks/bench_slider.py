@@ -86,8 +86,8 @@ EXPLORERS = {  # the cell, the control that moves from a value upward, the pictu
         "from widgets import layouts\ne = layouts()\ne", "[data-control=batch] input[type=range]", ".js-plotly-plot", 9
     ),
     "traffic, hops of 64 devices": (
-        "from widgets import traffic\ne = traffic(mesh='x:4 y:4 z:4')\ne", ".mw-hop-bar input[type=range]",
-        ".mw-hop-stage svg", 1,
+        "from widgets import traffic\ne = traffic(mesh='x:4 y:4 z:4')\ne", ".mw-live .mw-hop-bar input[type=range]",
+        ".mw-live .mw-hop-stage svg", 1,
     ),
 }  # fmt: skip
 
