@@ -12,7 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from mtfcore.kernels.basic import KERNELS, Call
+from mtfcore.kernels.basic import KERNELS
+from mtfcore.kernels.call import Call
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
 from mtfcore.sharding import Axes

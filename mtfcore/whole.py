@@ -46,7 +46,8 @@ def run_graph(graph: Graph, inputs: Sequence[Any], constrain: Constrain | None =
 
 
 def _apply(graph: Graph, op: Op, arrays: list[Any], partitioned: bool) -> Any:
-    from mtfcore.kernels.basic import KERNELS, Call
+    from mtfcore.kernels.basic import KERNELS
+    from mtfcore.kernels.call import Call
     from mtfcore.kernels.spatial import BY_TAPS
 
     if op.kind in ("reshard", "settle"):

@@ -1,13 +1,11 @@
 """What each local step computes, on plain arrays: used on one device's part and, the same code, on whole arrays.
 
-A kernel gets a `Call`: the names of its operands' dimensions and of its result, the result's shape, the parameters.
-Next file to read: `execute`.
+A kernel gets a `Call` and its operands. Next file to read: `execute`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,22 +13,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from mtfcore.dtypes import long_name
+from mtfcore.kernels.call import Call, aligned
 from mtfcore.kernels.spatial import SPATIAL
 from mtfcore.kernels.threefry import dropout, fold_in, random
-
-
-@dataclass(frozen=True)
-class Call:
-    """The facts of one local computation; `start` is where the part of a looked-up dimension begins."""
-
-    in_names: tuple[tuple[str, ...], ...]
-    out_names: tuple[str, ...]
-    out_shape: tuple[int, ...]
-    dtype: str
-    params: Mapping[str, Any]
-    start: Any = 0
-    sizes: tuple[int, ...] = ()  # of the whole result, where a kernel must know; and where this part begins
-    starts: tuple[Any, ...] = ()
 
 
 def einsum(call: Call, *arrays: Array) -> Array:
@@ -38,13 +23,6 @@ def einsum(call: Call, *arrays: Array) -> Array:
     numbered = [[labels.setdefault(name, len(labels)) for name in names] for names in call.in_names]
     pairs = [item for array, names in zip(arrays, numbered, strict=True) for item in (array, names)]
     return jnp.einsum(*pairs, [labels[name] for name in call.out_names])
-
-
-def aligned(array: Array, names: tuple[str, ...], out_names: tuple[str, ...]) -> Array:
-    """Dimensions in the order of `out_names`, with size 1 where the array has none."""
-    order = [names.index(name) for name in out_names if name in names]
-    shape = [array.shape[names.index(name)] if name in names else 1 for name in out_names]
-    return jnp.transpose(array, order).reshape(shape)
 
 
 POINTWISE: dict[str, Callable[..., Array]] = {

@@ -17,7 +17,7 @@ from jax import Array, lax
 from mtfcore.spatial import Reach, roles
 
 if TYPE_CHECKING:
-    from mtfcore.kernels.basic import Call
+    from mtfcore.kernels.call import Call
 
 
 def _place(call: Call) -> int:

@@ -22,7 +22,7 @@ from jax import Array, lax
 from mtfcore.dtypes import long_name
 
 if TYPE_CHECKING:
-    from mtfcore.kernels.basic import Call
+    from mtfcore.kernels.call import Call
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA

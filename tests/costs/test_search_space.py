@@ -12,7 +12,7 @@ from costs.functions_to_search import SMALL, language_model, layers_trained, ran
 import mtfcore as mtf
 from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.search.bounds import Bounds
-from mtfcore.costs.search.layouts import Problem
+from mtfcore.costs.search.problem import Problem
 from mtfcore.costs.search.space import Space, as_layout, factorings
 from mtfcore.costs.search.times import Rates, time_by_operation, time_of
 from mtfcore.costs.search.tree import Branches

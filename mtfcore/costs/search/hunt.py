@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.search.bounds import Bounds
+from mtfcore.costs.search.problem import Problem
 from mtfcore.costs.search.result import Search
 from mtfcore.costs.search.space import as_layout
 from mtfcore.costs.search.times import time_by_operation, time_of
@@ -28,9 +28,6 @@ from mtfcore.costs.search.work import Work
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
 from mtfcore.numbers import format_bytes
-
-if TYPE_CHECKING:
-    from mtfcore.costs.search.layouts import Problem
 
 MOST_TRIED = 300  # layouts planned to find what comes closest, where nothing fits
 PATIENCE = 4  # times as long as asked for until a first layout that fits is given up

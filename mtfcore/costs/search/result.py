@@ -10,43 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtfcore.costs.liveness import Memory
-from mtfcore.costs.paper_time import Seconds
+from mtfcore.costs.search.candidate import Candidate
+from mtfcore.costs.search.problem import Problem
+from mtfcore.costs.search.why import why
 from mtfcore.errors import LayoutError
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.numbers import count, format_bytes, format_seconds
-from mtfcore.steps import Program
 from mtfcore.tables import Column, Table
 
-if TYPE_CHECKING:
-    from mtfcore.costs.search.layouts import Problem
-
 LARGE_GAP = 0.05
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One mesh and layout with its plan and what it costs, modelled."""
-
-    mesh: Mesh
-    layout: Layout
-    program: Program
-    seconds: Seconds
-    memory: Memory
-    limit: float  # bytes a device may use
-
-    @property
-    def fits(self) -> bool:
-        return self.memory.total <= self.limit
-
-    def __repr__(self) -> str:
-        time = format_seconds(self.seconds.total)
-        return (
-            f"<{self.layout or 'nothing split'} on {self.mesh}: {time}, {format_bytes(self.memory.total)} (modelled)>"
-        )
 
 
 @dataclass(frozen=True)
@@ -93,8 +68,6 @@ class Search:
 
     def why(self, other: int | Candidate = 1) -> str:
         """Why the winner wins against a runner-up, by its place or one made by `compare`."""
-        from mtfcore.costs.search.why import why
-
         if isinstance(other, Candidate):
             return why(self.best, other)
         if len(self.found) == 1:
@@ -109,8 +82,6 @@ class Search:
 
     def table(self) -> Table:
         """The layouts found, best first."""
-        from mtfcore.costs.search.why import why
-
         rows = [_row(place, one, "" if place == 0 else why(self.best, one)) for place, one in enumerate(self.found)]
         title = f"{self.problem.graph.name} on {self.problem.slice}: layouts by time (modelled, first paper's model)"
         ties = f"; {count(self.n_ties, 'other layout')} alike one of these in time and memory" if self.n_ties else ""

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mtfcore.costs.search.result import Candidate
+from mtfcore.costs.search.candidate import Candidate
 from mtfcore.numbers import format_bytes, format_flops, format_seconds
 from mtfcore.steps import Program, link_bytes
 
