@@ -278,7 +278,7 @@ def test_a_draw_from_a_split_vocabulary():
     [
         (lambda t, s: mtf.random_uniform("A Z", t, s), "the size of 'Z' is not known; write e.g. 'Z:512'"),
         (lambda t, s: mtf.random_uniform("A", t, s, dtype="i32"), "random_uniform: dtype is i32, expected a float"),
-        (lambda t, s: mtf.random_normal("A", t, s, dtype="f64"), "random_normal: dtype is f64, drawn are f32, bf16 and"),
+        (lambda t, s: mtf.random_normal("A", t, s, dtype="f64"), "dtype is f64, drawn are f32, bf16 and f16"),
         (lambda t, s: mtf.random_uniform("A", t, t), "seed t[A:8, B:4] is f32; expected one i32 without dimensions"),
         (lambda t, s: mtf.random_uniform("A", t, 1.5), "the seed is a whole number or an i32 tensor without dim"),
         (lambda t, s: mtf.random_uniform("A", t, 2**31), "is out of its range, -2147483648 to 2147483647"),
