@@ -28,6 +28,8 @@ from mtfcore.tensor import LAYOUT, Graph, Like, Op
 class Planner:
     """The state of one walk over a graph."""
 
+    explains = True  # whether steps say why; a search over thousands of plans needs no words
+
     def __init__(self, graph: Graph, mesh: Mesh, layout: Layout, search: bool = False) -> None:
         self.graph, self.mesh, self.layout, self.search = graph, mesh, layout, search
         self.ones: Axes = tuple(name for name, size in mesh.axes if size == 1)

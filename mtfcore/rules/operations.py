@@ -22,7 +22,7 @@ from mtfcore.rules.reshaping import choose_reshape
 from mtfcore.rules.resharding import shortest
 from mtfcore.rules.spatial import plan_overlap, plan_shift, plan_spatial
 from mtfcore.rules.two_stages import TWO_STAGES, owes
-from mtfcore.sharding import Sharding
+from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import held_bytes
 from mtfcore.tensor import Like, Op
 
@@ -53,9 +53,11 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
     pins = op.params.get("at")
     if pins:
         needs, result = _pinned(planner, number, op, pins)
+    elif want is not None and _grows(op, operands) and not planner.search:
+        needs, result, want = _filled(op, operands, want)
     else:
         whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
-        free = planner.search or op.params.get("search", False) or _grows(op, operands)
+        free = planner.search or op.params.get("search", False)
         forms = tuple(planner.other_forms(i) for i in op.inputs)
         question = Question(operands, op.dims, linear(op), want, whole, op.kind == "reduce", free, forms=forms)
         needs, result, want = _answered(planner, op, question)
@@ -98,8 +100,21 @@ def _share(planner: Planner, made: Sharding, home: Sharding, dtype: str) -> floa
 
 
 def _grows(op: Op, operands: tuple[Sharding, ...]) -> bool:
-    """Whether copies fill a larger result: then what is small moves to where the result is wanted, not the result."""
-    return op.kind == "pointwise" and op.out is not None and all(len(s.dims) < len(op.dims) for s in operands)
+    """Whether copies fill a result that is larger than every operand."""
+    return op.kind == "pointwise" and all(len(s.dims) < len(op.dims) for s in operands)
+
+
+def _filled(
+    op: Op, operands: tuple[Sharding, ...], want: Sharding
+) -> tuple[tuple[Sharding, ...], Sharding, Sharding | None]:
+    """What is small moves to where the large result is wanted, so that the result never does."""
+    waits = isinstance(op.out, Like) and not op.out.whole
+    partial: Axes = ()
+    if len(operands) == 1 and linear(op) == "product":
+        may = [axis for axis in operands[0].partial if axis not in want.used()]
+        partial = tuple(axis for axis in may if waits or axis in want.partial)
+    needs = tuple(Sharding.of(s.dims, tuple(want.on[name] for name in s.names), partial) for s in operands)
+    return needs, Sharding.of(op.dims, want.axes, partial), None if waits else want
 
 
 def _combine(planner: Planner, number: int, op: Op, need: Sharding, value: int) -> int:
@@ -149,6 +164,8 @@ def _reason(planner: Planner, op: Op, operand: int) -> str:
 
 def _why(planner: Planner, op: Op, needs: tuple[Sharding, ...], result: Sharding) -> str:
     """What the local step does along each mesh axis, in words."""
+    if not planner.explains:
+        return ""
     said, seen = [], set()
     for name, on in dict(item for s in needs for item in s.on.items()).items():
         if on and name not in op.names:

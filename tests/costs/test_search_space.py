@@ -70,19 +70,7 @@ def assert_same(ours: mtf.Program, theirs: mtf.Program) -> None:
     assert [(p.value, p.sharding) for p in ours.outputs] == [(p.value, p.sharding) for p in theirs.outputs]
     assert len(ours.steps) == len(theirs.steps)
     for a, b in zip(ours.steps, theirs.steps, strict=True):
-        for name in (
-            "kind",
-            "inputs",
-            "outputs",
-            "before",
-            "after",
-            "dtype",
-            "axes",
-            "group",
-            "n_bytes",
-            "flops",
-            "why",
-        ):
+        for name in ("kind", "inputs", "outputs", "before", "after", "dtype", "axes", "group", "n_bytes", "flops"):
             assert getattr(a, name) == getattr(b, name), name
         if a.body is not None:
             assert_same(a.body, b.body)

@@ -75,6 +75,8 @@ class Walk:
 class _Planner(Planner):
     """The planner, asking first whether an operation has been planned from the same start."""
 
+    explains = False
+
     def __init__(self, graph: Graph, layout: Layout, walk: Walk) -> None:
         super().__init__(graph, walk.mesh, layout)
         self.walk, self.rules = walk, dict(layout.rules)
