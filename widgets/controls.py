@@ -49,7 +49,7 @@ class IntBox(Control):
         """The nearest whole number between `low` and `high`."""
         try:
             asked = int(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # the last: infinite
             instead = "" if value is None else f", not {value!r}"  # None: the box is empty
             return self.value, f"{self.label or self.name} takes a whole number{instead}; it stays {self.value}"
         given = min(max(asked, self.low), self.high)
@@ -68,7 +68,7 @@ class Choice(Control):
     def clamp(self, value: Any) -> tuple[str, str]:
         """The option itself, or the first one when it has become impossible."""
         legal = dict(self.options)
-        if value in legal or not legal:
+        if not legal or (isinstance(value, str) and value in legal):
             return value, ""
         first = next(iter(legal))
         return first, self._say(repr(value), repr(legal[first]))

@@ -46,6 +46,7 @@ import traitlets as t
 from mtfcore.errors import DeviceError, LayoutError
 from widgets.controls import Button, Control, find
 from widgets.kept import Kept
+from widgets.looking import Looking
 from widgets.queue import Progress, Result
 from widgets.running import Running
 from widgets.shown import Offer, Refused, Shown
@@ -55,7 +56,7 @@ from widgets.views.controls_view import ControlsView
 from widgets.views.status_view import StatusView
 
 
-class Frame(Running, Kept, ipywidgets.VBox):
+class Frame(Running, Looking, Kept, ipywidgets.VBox):
     """The shell; subclass it as this module's text shows."""
 
     question: ClassVar[str] = ""
@@ -120,7 +121,7 @@ class Frame(Running, Kept, ipywidgets.VBox):
 
     def _edited(self, values: Mapping[str, Any], released: bool) -> None:
         with self.told():
-            state, buttons, self._notes = dict(self.state), [], []
+            state, buttons, self._notes, self._said = dict(self.state), [], [], []
             for name, value in values.items():
                 control = find(self._controls, name)
                 if isinstance(control, Button):
@@ -138,6 +139,7 @@ class Frame(Running, Kept, ipywidgets.VBox):
             if "offer" in change.new:
                 self._go({**self.state, **self._line[2][change.new["offer"]].settings}, True)
             elif "state" in change.new:
+                self._said = []  # of an earlier edit
                 self._go(read_state(change.new["state"], self.start), True)
             elif "svg" in change.new:
                 self.bottom.svg = {"name": f"{self.call or 'picture'}.svg", "text": self.svg(), **change.new}

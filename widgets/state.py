@@ -57,6 +57,8 @@ def read_state(text: str, start: Mapping[str, Any]) -> State:
         line = text.splitlines()[fault.lineno - 1] if text.strip() else ""
         caret = f"\n  {line}\n  {' ' * (fault.colno - 1)}^" if line else ""
         raise StateError(f"not JSON: {fault.msg} (line {fault.lineno}, column {fault.colno}){caret}") from None
+    except (ValueError, RecursionError) as fault:  # a number of thousands of digits, brackets in brackets
+        raise StateError(f"not a state: {str(fault)[:80]}") from None
     return check_state(given, start)
 
 

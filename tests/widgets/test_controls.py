@@ -17,6 +17,7 @@ from widgets.controls import Button, Choice, IntBox, TextBox, find, most
         (3.7, 3, "rows 3.7 is not possible here; 3 is the nearest"),
         (8.0, 8, ""),
         (None, 4, "rows takes a whole number; it stays 4"),
+        (float("-inf"), 4, "rows takes a whole number, not -inf; it stays 4"),
         ("many", 4, "rows takes a whole number, not 'many'; it stays 4"),
     ],
 )
@@ -28,6 +29,7 @@ def test_choice_falls_back_to_the_first_option():
     choice = Choice("dtype", "bf16", "type", options=(("bf16", "two bytes"), ("f32", "four bytes")))
     assert choice.clamp("f32") == ("f32", "")
     assert choice.clamp("f8") == ("bf16", "type 'f8' is not possible here; 'two bytes' is the nearest")
+    assert choice.clamp(["f32"])[0] == "bf16"
 
 
 def test_a_pasted_file_does_not_become_a_setting():

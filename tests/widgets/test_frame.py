@@ -111,6 +111,13 @@ def test_impossible_values_clamp_to_the_nearest_and_say_so_with_one_event():
     assert frame.sentence == "each device holds 512 [modelled]"
 
 
+def test_what_an_earlier_edit_had_to_change_is_not_said_of_a_wrong_paste():
+    frame = Sharing(size=1024)
+    frame.top.press({"parts": 4096})
+    frame.bottom.asked = {"number": 1, "state": "{"}
+    assert frame.kind == "refused" and frame.sentence.startswith("not JSON")
+
+
 def test_edits_may_say_more():
     frame = Sharing()
     frame.top.press({"half": "yes"})

@@ -78,7 +78,10 @@ def test_values_clamp_and_bad_ones_are_refused():
     explorer = iteration_space()
     explorer.top.press({"processors": 4096})
     assert explorer.state["processors"] == 512 and "512 is the nearest" in explorer.sentence
-    assert iteration_space(processors=0).kind == "refused"
+    explorer = iteration_space(processors=0, u=1 << 40)
+    assert explorer.kind == "refused"
+    explorer.bottom.asked = {"number": 1, "offer": 0}
+    assert explorer.kind == "ok" and explorer.state == {"processors": 1, "u": 1 << 20}
 
 
 def test_the_saved_file_has_colours_of_its_own():

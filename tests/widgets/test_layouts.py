@@ -191,6 +191,22 @@ def test_every_offer_leads_out():
 
 @pytest.mark.parametrize(
     ("settings", "words"),
+    [({"rows": 1 << 31}, "rows is 2,147,483,648; it goes from 1 to 4,096"),
+     ({"batch": 1 << 40, "io": -4}, "io is -4; it goes from 1 to 1,048,576"),
+     ({"rows": 64, "cols": 64, "planes": 4}, "rows · cols · planes = 16,384 devices; the most here is 4,096"),
+     ({"rows": 4096, "cols": 4096, "planes": 4096}, "the most here is 4,096")],
+)  # fmt: skip
+def test_beyond_the_controls_it_refuses_at_once_and_leads_back(settings, words):
+    explorer = layouts(**settings)
+    assert explorer.kind == "refused" and words in explorer.sentence
+    while explorer.kind != "ok":
+        before = explorer.sentence
+        explorer.bottom.asked = {"number": len(before), "offer": 0}
+        assert explorer.sentence != before
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
     [({"chip": "v9"}, "no chip 'v9'"), ({"optimizer": "adams"}, "did you mean 'adam'"), ({"rows": 0}, "rows is 0"),
      ({"passes": "both"}, "no 'both'"), ({"dtype": "f33"}, "f33")],
 )  # fmt: skip

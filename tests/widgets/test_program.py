@@ -148,6 +148,13 @@ def test_a_step_beyond_the_program_is_its_last():
     assert (explorer.value["step"], explorer.steps.step) == (3, 3)
 
 
+def test_a_shorter_plan_is_one_event():
+    explorer, events = program(step=3), []
+    explorer.observe(events.append, "state")
+    explorer.top.press({"layout": "batch:rows"})
+    assert len(events) == 1 and explorer.steps.step == explorer.value["step"] < 3
+
+
 def test_a_chosen_function_brings_its_settings():
     explorer = program(step=3)
     explorer.top.press({"fn": "weight_stationary_2d"})

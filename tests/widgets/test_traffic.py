@@ -187,6 +187,12 @@ def test_controls_move_the_picture():
 def test_a_hop_behind_the_end_is_the_last_one():
     explorer = traffic("permute", hop=14)
     assert explorer.value["hop"] == explorer.picture.hop == 1
+    events = []
+    explorer.observe(events.append, "state")
+    explorer.state = {**explorer.state, "hop": 99}
+    assert len(events) == 1 and explorer.picture.hop == 1
+    explorer.picture.hop = 0
+    assert explorer.state["hop"] == 0
 
 
 @pytest.mark.parametrize("change", [{"kind": "permute"}, {"way": "line"}, {"axis.x": 4}, {"n_axes": 2}])

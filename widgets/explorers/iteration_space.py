@@ -10,11 +10,10 @@ touches of A, B and C. Change the number of processors: blocks of the same volum
 
 from __future__ import annotations
 
-from mtfcore.errors import LayoutError
 from widgets.controls import Control, IntBox
 from widgets.figures.iteration_space import sentence, spaces, table
 from widgets.figures.iteration_space_svg import saved_svg, spaces_html
-from widgets.frame import Frame, Shown
+from widgets.frame import Frame, Offer, Refused, Shown
 from widgets.state import State
 from widgets.views.picture_view import STYLE, PictureView
 
@@ -39,7 +38,9 @@ class IterationSpace(Frame):
 
     def draw(self, processors: int, u: int) -> Shown:
         if not (1 <= processors <= MOST_PROCESSORS and 1 <= u <= LARGEST):
-            raise LayoutError(f"processors go from 1 to {MOST_PROCESSORS}, u from 1 to {LARGEST:,}: {processors}, {u}")
+            legal = {"processors": min(max(processors, 1), MOST_PROCESSORS), "u": min(max(u, 1), LARGEST)}
+            words = f"processors go from 1 to {MOST_PROCESSORS}, u from 1 to {LARGEST:,}: {processors}, {u}"
+            raise Refused(words, [Offer(f"use {legal['processors']} and {legal['u']:,}", legal)])
         facts = spaces(processors, u)
         return Shown(sentence(facts), facts, table(facts))
 

@@ -12,6 +12,7 @@ computing at the peak and then sending over one link, and none of them is measur
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import ipywidgets
@@ -111,16 +112,30 @@ def _room(state: State, axis: str) -> int:
 
 
 def _check(numbers: dict[str, int]) -> None:
-    """Refuse what cannot be cut evenly, all at once, with ways out."""
-    small = [f"{name} is {n}; it is at least 1" for name, n in numbers.items() if n < 1]
-    if small:
-        raise LayoutError("; ".join(small))
+    """Refuse what is too small, too large or cannot be cut evenly, all at once, with ways out."""
+    _check_range(numbers)
     uneven = {dim: _parts(numbers, dim) for dim in CUTS if numbers[dim] % _parts(numbers, dim)}
     if uneven:
         words = (
             f"{dim} {numbers[dim]:,} does not divide over {' · '.join(CUTS[dim])} = {n:,}" for dim, n in uneven.items()
         )
         raise Refused("\n".join(words), list(_ways_out(numbers, uneven)))
+
+
+def _check_range(numbers: dict[str, int]) -> None:
+    """Refuse sizes and meshes beyond what the controls reach."""
+    ends = {name: (1, LARGEST if name in CUTS else MOST_DEVICES) for name in numbers}
+    outside = {name: (low, high) for name, (low, high) in ends.items() if not low <= numbers[name] <= high}
+    if outside:
+        words = (f"{name} is {numbers[name]:,}; it goes from 1 to {high:,}" for name, (_, high) in outside.items())
+        legal = {name: min(max(numbers[name], low), high) for name, (low, high) in outside.items()}
+        label = ", ".join(f"{name} {n:,}" for name, n in legal.items())
+        raise Refused("\n".join(words), [Offer(f"use {label}", legal)])
+    if (devices := math.prod(numbers[axis] for axis in ("rows", "cols", "planes"))) > MOST_DEVICES:
+        words = f"rows · cols · planes = {devices:,} devices; the most here is {MOST_DEVICES:,}"
+        fewer = {axis: MOST_DEVICES * numbers[axis] // devices for axis in ("rows", "cols", "planes")}
+        offers = [Offer(f"{axis} {n:,}", {axis: n}) for axis, n in fewer.items() if n]
+        raise Refused(words, offers or [Offer("one device", dict.fromkeys(fewer, 1))])
 
 
 def _ways_out(numbers: dict[str, int], uneven: dict[str, int]) -> Iterator[Offer]:

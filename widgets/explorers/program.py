@@ -65,8 +65,8 @@ class ProgramExplorer(Watchable, Frame):
 
     def make_picture(self) -> StepsView:
         self.steps, self.values = StepsView(), HeldView()
-        self.steps.observe(lambda change: self._look("step", change.new), "step")
-        self.values.observe(lambda change: self._look("device", change.new), "device")
+        self.steps.observe(lambda change: self.look("step", change.new), "step")
+        self.values.observe(lambda change: self.look("device", change.new), "device")
         self.steps.observe(self._show_source, ["unfolded", "drawing"])
         self.results = ipywidgets.VBox([self.values])  # a box of its own: greyed when the controls have moved on
         return self.steps
@@ -145,7 +145,8 @@ class ProgramExplorer(Watchable, Frame):
         return Shown(sentence, {**facts, "step": at, "device": device}, table(facts), notes)
 
     def paint(self, shown: Shown) -> None:
-        self.steps.show(shown.facts, shown.facts["step"])
+        with self.following():
+            self.steps.show(shown.facts, shown.facts["step"])
         self._show_held()
 
     def still(self, shown: Shown) -> str:
@@ -162,11 +163,6 @@ class ProgramExplorer(Watchable, Frame):
         if self.state["fn"] in self._owned():  # the reader's own function is an object of theirs, not a name of ours
             text = text.replace(f"fn={self.state['fn']!r}", f"fn={self.state['fn']}")
         return text
-
-    def _look(self, name: str, value: int) -> None:
-        """The reader chose a step or a device in the picture."""
-        if value != self.state[name]:
-            self.state = {**self.state, name: value}
 
     def _show_source(self, change: Any = None) -> None:
         """The same program in plain JAX, made only for an open fold."""
@@ -232,7 +228,8 @@ class ProgramExplorer(Watchable, Frame):
         names = [device_words(mesh.coordinates(each), each) for each in range(mesh.size)]
         what = f"{run.program.name} on {count(mesh.size, 'simulated device')}"
         about = f"Values of this run, {what}, step {self.held['step'] + 1}: {self.held['label']}"
-        self.values.show(held_html(self.held), names, device, about)
+        with self.following():
+            self.values.show(held_html(self.held), names, device, about)
 
 
 def program(

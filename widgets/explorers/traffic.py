@@ -57,7 +57,7 @@ class Traffic(Frame):
 
     def make_picture(self) -> TrafficView:
         view = TrafficView()
-        view.observe(self._look, "hop")
+        view.observe(lambda change: self.look("hop", change.new), "hop")
         self.values = ipywidgets.HTML(_ASK)
         self.results = ipywidgets.VBox([self.values])
         return view
@@ -115,7 +115,8 @@ class Traffic(Frame):
         return Shown(why(facts, at), {**facts, "hop": at}, table(facts, at))
 
     def paint(self, shown: Shown) -> None:
-        self.picture.show(shown.facts, shown.facts["hop"])
+        with self.following():
+            self.picture.show(shown.facts, shown.facts["hop"])
 
     def still(self, shown: Shown) -> str:
         return still_hops(shown.facts, shown.facts["hop"])
@@ -127,11 +128,6 @@ class Traffic(Frame):
         always = ("kind", "mesh", "way")
         shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
         return call_text(self.call, shown)
-
-    def _look(self, change: Any) -> None:
-        """The reader went to another step in the picture."""
-        if change.new != self.state["hop"]:
-            self.state = {**self.state, "hop": change.new}
 
     # Running ----------------------------------------------------------------------------------------------------
 
