@@ -259,7 +259,8 @@ traffic("all_reduce", mesh="x:8", way="two_way", n_bytes=1 << 20)
 # %% [markdown]
 # ## 9 · Exercises
 #
-# **Exercise 1 (find the mistakes).** Some of these claims are wrong, though one hears and reads them. Give the set of their numbers.
+# **Exercise 1 (find the mistakes).** Some of these claims are wrong, though one hears and reads them. Give the set of
+# their numbers.
 #
 # 1. With the layout `batch:rows hidden:cols`, the sum over hidden runs within each column of the mesh.
 # 2. A reduce-scatter sends half the bytes of an all-reduce of the same array.

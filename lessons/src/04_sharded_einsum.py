@@ -27,7 +27,7 @@
 # 5. cut an image so that a convolution keeps to a budget in bytes (exercise 5).
 #
 # **Needs** [lesson 02](02_layouts.ipynb) and [lesson 03](03_collectives.ipynb) · **Minutes** 50–60 · **Hardware** any
-# computer; 64 devices are simulated · **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 6 and 8; Efficiently
+# computer; 64 devices are simulated · **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 6 and 11; Efficiently
 # Scaling Transformer Inference (arXiv 2211.05102), sections 3.2 and 3.3
 
 # %% tags=["setup"]
@@ -183,9 +183,9 @@ for number, step in enumerate(plan.steps):
 
 # %% [markdown]
 # An *edge* is a piece of one's own part: first the row that leaves, then the row that stays; *extend* joins what came and
-# what stayed. The border rows that a device receives are its **halo**. The first device has no neighbour before it and receives
-# zeros, which is what stands outside. A convolution looks both ways: with a kernel of size k, y[i] is a sum over
-# x[i − (k − 1)/2] … x[i + (k − 1)/2], so the halo is k − 1 rows in all.
+# what stayed. The border rows that a device receives are its **halo**. The first device has no neighbour before it and
+# receives zeros, which is what stands outside. A convolution looks both ways: with a kernel of size k, y[i] is a sum
+# over x[i − (k − 1)/2] … x[i + (k − 1)/2], so the halo is k − 1 rows in all.
 
 # %%
 predict("04 halo", "An f32 image height:64 width:64, cut into 16 strips by height:x. A 5 × 5 kernel, one channel: "
@@ -223,9 +223,9 @@ print("16 devices and NumPy agree:", np.allclose(mtf.simulate(plan)(image, kerne
 
 # %% [markdown]
 # **Why:** strips send (k − 1) rows of the whole width, however many devices there are (the first and the last, with one
-# neighbour, send half of it): a halo grows with the *surface* of a part, work with its *volume*. Squares have less surface than strips. The corners come along: the halo along
-# `width` is taken from parts that have their halo along `height` already. In the backward pass the same rows travel the
-# other way.
+# neighbour, send half of it): a halo grows with the *surface* of a part, work with its *volume*. Squares have less
+# surface than strips. The corners come along: the halo along `width` is taken from parts that have their halo along
+# `height` already. In the backward pass the same rows travel the other way.
 #
 # ## 6 · A size that stops dividing
 #
@@ -335,7 +335,8 @@ check("04 merge_bytes", merge_bytes)
 
 # %% [markdown]
 # **Exercise 4 (write a function).** Return the bytes that a device with neighbours on both sides sends for a convolution
-# along `height`, with zeros round the border (0 bytes if there is one part, so no neighbour): `height` is cut into `parts`, each row has `row` elements, the kernel has size `kernel`.
+# along `height`, with zeros round the border (0 bytes if there is one part, so no neighbour): `height` is cut into
+# `parts`, each row has `row` elements, the kernel has size `kernel`.
 
 # %% tags=["stub"]
 def halo_bytes(height, row, kernel, parts, itemsize):

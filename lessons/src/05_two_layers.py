@@ -140,7 +140,8 @@ for layout, row in ROWS.items():
 
 # %% [markdown]
 # **Why:** with `batch:all` each of 512 devices keeps both matrices, their gradients and their state, as one device alone
-# does; only the activations shrink, so the limit hardly moves. Where hidden is cut, weights and state are cut with it.
+# does; only the activations shrink, so the limit grows by a third, with 512 times the devices. Where hidden is cut, weights
+# and state are cut with it.
 #
 # ## 4 · A layout that is refused
 #
@@ -243,7 +244,7 @@ iteration_space(processors=64, u=1024)
 # * drag `batch` down: whose *sending / computing* grows, and which layout drops out below 512?
 # * optimizer `adafactor`: what fits now?
 # * planes 1, cols 1, rows 512, then rows 1, cols 512: which extreme is worse, and does a larger `io` change that?
-# * chip `v4`, which computes faster: does its faster link keep up?
+# * chip `v4`, which computes faster but whose links do not send faster: what becomes of *sending / computing*?
 
 # %%
 layouts(batch=8192, io=4096, hidden=131072, rows=16, cols=8, planes=4, chip="v2")

@@ -26,7 +26,7 @@
 # 5. make a training step fit in memory, with the optimizer and with recomputation (exercise 5).
 #
 # **Needs** [lesson 02](02_layouts.ipynb) · **Minutes** 55–60 · **Hardware** any computer; 64 devices are simulated ·
-# **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 8, 9 and 12; Adafactor (arXiv 1804.04235)
+# **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 8, 9 and 11; Adafactor (arXiv 1804.04235)
 
 # %% tags=["setup"]
 
@@ -124,9 +124,10 @@ alone = mtf.plan(mtf.model.loss(cfg), mesh, layout, sizes="B:16 L:32", strict=Tr
 print(f"the step has {plan.flops() / alone.flops():.2f} times the FLOPs of the loss alone")
 
 # %% [markdown]
-# `read_layout` knows these three layouts by name. All three divide the products evenly. They differ in what they send, and in what: data-parallel sends gradients, so its
-# bytes grow with the model; the model-parallel layout of the paper's section 9 (`vocab`, `d_ff` and `heads` on one axis)
-# sends activations, so its bytes grow with the batch; the mixed one sends some of both.
+# `read_layout` knows these three layouts by name. All three divide the products evenly. They differ in how much they
+# send, and of what: data-parallel sends gradients, so its bytes grow with the model; the model-parallel layout of the
+# paper's section 9 (`vocab`, `d_ff` and `heads` on one axis) sends activations, so its bytes grow with the batch; the
+# mixed one sends some of both.
 #
 # ## 3 · Train it
 #
