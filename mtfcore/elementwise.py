@@ -81,7 +81,7 @@ def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
     known = same_sizes(all_tensors, fn)
     dims = _broadcast(graph, fn, all_tensors, known, out)
     result = "bool" if ELEMENTWISE[fn].gives_bool else dtype
-    return _pointwise(fn, all_tensors, dims, result, wanted(graph, out, dims, fn))
+    return _pointwise(fn, all_tensors, dims, result, wanted(out, dims, fn))
 
 
 def _value_dtype(graph: Graph, fn: str, operands: Sequence[Any]) -> str:

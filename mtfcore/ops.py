@@ -47,7 +47,7 @@ def expect_tensor(t: object) -> Tensor:
     return t
 
 
-def wanted(graph: Graph, out: str | None, dims: tuple[Dim, ...], about: str) -> Wanted:
+def wanted(out: str | None, dims: tuple[Dim, ...], about: str) -> Wanted:
     """Read `out`: exact where it names an axis or partialsum, else the layout's; its names must be those of `dims`."""
     if out is None:
         return None
@@ -66,14 +66,13 @@ def apply_out(
     kind: str, inputs: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: str | None, about: str, **params: Any
 ) -> Tensor:
     """Append an operation whose result has its dimensions in the order in which `out` names them."""
-    graph = common_graph(inputs)
-    goal = wanted(graph, out, dims, about)
+    goal = wanted(out, dims, about)
     known = {dim.name: dim for dim in dims}
     order = dims if out is None else tuple(known[item.name] for item in parse(out) if item.name != PARTIAL)
     if order == dims:
         return apply(kind, inputs, dims, dtype, goal, **params)
     made = apply(kind, inputs, dims, dtype, None, **params)
-    return apply("pointwise", [made], order, dtype, wanted(graph, out, order, about), fn="identity")
+    return apply("pointwise", [made], order, dtype, wanted(out, order, about), fn="identity")
 
 
 def out_dims(graph: Graph, out: str, known: Mapping[str, Dim], about: str) -> tuple[Dim, ...]:
@@ -157,7 +156,7 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False, fol
     graph = common_graph(operands)
     known = same_sizes(operands, "einsum")
     dims = out_dims(graph, out, known, f"einsum of {', '.join(map(repr, operands))}")
-    goal = wanted(graph, out, dims, "einsum")
+    goal = wanted(out, dims, "einsum")
     goal = None if follow and goal == LAYOUT else goal
     dtype = same_dtype(operands, "einsum")
     if dtype == "bool":

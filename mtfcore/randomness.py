@@ -90,7 +90,7 @@ def _random(fn: str, dims: DimsLike, like: Tensor, seed: Seed, dtype: Any, out: 
         raise LayoutError(f"{fn}: dtype is {dtype}, expected a float such as 'f32'")
     if dtype == "f64":  # one draw has 32 random bits
         raise LayoutError(f"{fn}: dtype is f64, drawn are f32, bf16 and f16; use mtf.cast(t, 'f64') on an f32 one")
-    made = apply("random", [seed_tensor(graph, seed, fn)], found, dtype, wanted(graph, out, found, fn), fn=fn)
+    made = apply("random", [seed_tensor(graph, seed, fn)], found, dtype, wanted(out, found, fn), fn=fn)
     names = [item.name for item in parse(out) if item.name != PARTIAL] if out is not None else list(made.names)
     return made if names == list(made.names) else elementwise("identity", made, out=out)
 

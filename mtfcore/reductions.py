@@ -66,7 +66,7 @@ def sum(
     """
     t = _seen(_number(t, "sum"), mask, 0, "sum")
     kept = _kept(t, dims, out, "sum")
-    return apply("einsum", [t], kept, t.dtype, wanted(t.graph, out, kept, "sum"), at=None, search=False)
+    return apply("einsum", [t], kept, t.dtype, wanted(out, kept, "sum"), at=None, search=False)
 
 
 def mean(
@@ -86,7 +86,7 @@ def mean(
 
 def _reduce(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | None) -> Tensor:
     kept = _kept(t, dims, out, fn)
-    return apply("reduce", [t], kept, t.dtype, wanted(t.graph, out, kept, fn), fn=fn)
+    return apply("reduce", [t], kept, t.dtype, wanted(out, kept, fn), fn=fn)
 
 
 def max(
@@ -151,7 +151,7 @@ def logsumexp(
     largest = apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)
     finite = where(less(absolute(largest), float("inf")), largest, 0.0)  # an all -inf row stays -inf, not nan
     shifted = exp(subtract(t, finite))
-    place = LAYOUT if out is not None and wanted(t.graph, out, kept, "logsumexp") == LAYOUT else None
+    place = LAYOUT if out is not None and wanted(out, kept, "logsumexp") == LAYOUT else None
     total = apply("einsum", [shifted], kept, t.dtype, place, at=None, search=False)  # reduced once, where it stays
     return add(log(total), finite, out=out)
 

@@ -152,4 +152,4 @@ def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tenso
 def reshard(t: Tensor, where: str) -> Tensor:
     """The same tensor lying elsewhere from here on: `mtf.reshard(t, "B L E:x")`; names only: as the layout says."""
     parse(where)  # None is no place
-    return apply("reshard", [expect_tensor(t)], t.dims, t.dtype, wanted(t.graph, where, t.dims, "reshard"))
+    return apply("reshard", [expect_tensor(t)], t.dims, t.dtype, wanted(where, t.dims, "reshard"))

@@ -6,7 +6,7 @@
 
 An element of the result *reaches* some rows to each side along a spatial dimension. Where that dimension is split,
 what a device lacks lies with its neighbours: a halo exchange, not a gather. The first paper names it as an open end
-(arXiv 1811.02084, section 8). Next file to read: `rules.halo`.
+(arXiv 1811.02084, section 11). Next file to read: `rules.halo`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _conv(kind: str, x: Tensor, w: Tensor, reaches: tuple[Reach, ...], out: str,
     lost = [n for n in known if n not in named and not (n in x.names and n in w.names) and n not in spatial_of(reaches)]
     faults += [f"out leaves out {n!r}, which one operand alone has; name it in out, or use mtf.sum first" for n in lost]
     refuse(faults, f"{about}, out='{out}'")
-    goal = wanted(graph, out, dims, "conv")
+    goal = wanted(out, dims, "conv")
     return apply(kind, [x, w], dims, dtype, goal, reaches=reaches, flip=flip)
 
 

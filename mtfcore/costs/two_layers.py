@@ -216,11 +216,6 @@ class Cost:
         return sum(each.values for each in self.allreduces)
 
     @property
-    def allreduced_bytes(self) -> int:
-        """The same in bytes."""
-        return self.allreduced * self.itemsize
-
-    @property
     def sent_bytes(self) -> int | Fraction:
         """Bytes that one device sends, in rings: 2(g-1)/g of what it all-reduces."""
         return sum(link_bytes("all_reduce", each.values * self.itemsize, each.group) for each in self.allreduces)

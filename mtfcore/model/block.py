@@ -101,9 +101,9 @@ def attention(
     """Attention of x to itself, or to `memory` (`B S E`); the sum over heads may still be partial."""
     q = queries(x, w, prefix, turns)
     if memory is None:
-        k, v = (mtf.rename(t, "L", "S") for t in keys_values(cfg, x, w, prefix, turns))
+        k, v = (mtf.rename(t, "L", "S") for t in keys_values(x, w, prefix, turns))
     else:
-        k, v = keys_values(cfg, memory, w, prefix)
+        k, v = keys_values(memory, w, prefix)
     return project_out(attend(cfg, q, k, v, see), w, prefix)
 
 
@@ -113,9 +113,7 @@ def queries(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None)
     return rotated(q, turns) if turns else q
 
 
-def keys_values(
-    cfg: Config, x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None
-) -> tuple[Tensor, Tensor]:
+def keys_values(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None) -> tuple[Tensor, Tensor]:
     """Keys and values of x, with the heads that their weights have: H (multihead), K (grouped) or none (multiquery)."""
     made = []
     for name in "kv":

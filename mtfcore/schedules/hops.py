@@ -141,10 +141,6 @@ class Schedule:
     def busiest_link_bytes(self) -> Bytes:
         return max(self.link_bytes.values(), default=0)
 
-    def link_bytes_at(self, step: int) -> dict[Link, Bytes]:
-        """Bytes over each directed link in one step."""
-        return {hop.link: hop.n_bytes for hop in self.at(step)}
-
     def _bytes(self, keys: Iterable[Any], counts: Iterable[tuple[Any, int]]) -> dict[Any, Bytes]:
         """Pieces counted by key, as bytes."""
         total = dict.fromkeys(keys, 0)
