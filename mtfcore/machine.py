@@ -3,7 +3,7 @@
     Machine().version("jax")              # "0.10.2", or None
     Machine(python=(3, 10))               # a machine with an old Python, for a test
 
-Next file to read: `diagnosis`.
+Next file to read: `device_pool`.
 """
 
 from __future__ import annotations

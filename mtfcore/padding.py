@@ -5,7 +5,7 @@
     p = mtf.softmax(mtf.einsum(x, w, out="batch vocab"), "vocab", mask=real)
 
 Nothing is ever padded by itself. The price is shown: `mtf.padding_share(program)`, and under the program's table.
-Sizes that do not divide are an open end of the first paper (arXiv 1811.02084, section 8). Next file to read: `loops`.
+That sizes must divide is a limit of the first paper's code (arXiv 1811.02084, section 5). Next file to read: `loops`.
 """
 
 from __future__ import annotations

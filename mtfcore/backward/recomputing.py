@@ -3,7 +3,7 @@
     block = mtf.recompute(block)          # keep what goes into it, compute the rest again in the backward
     y = mtf.repeat(block, 118, ws, x)     # of each turn only the carry is kept
 
-Source: rematerialization as in the first paper's training runs (arXiv 1811.02084, section 9). Next file to read:
+Source: Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost (arXiv 1604.06174). Next file to read:
 `backward/loops`.
 """
 

@@ -2,8 +2,8 @@
 
     rule(made, operands, d, place) → the cotangent of operands[place], or None where there is none
 
-`d` may have its dimensions in any order; so may what a rule returns. Rules say nothing about placement: `backward`
-wants every cotangent where its primal lies. An operation of your own needs an entry in RULES, or, if it is
+`d` may have its dimensions in any order; so may what a rule returns. Rules say nothing about placement: `walk` wants
+every cotangent where its primal lies. An operation of your own needs an entry in RULES, or, if it is
 elementwise, in POINTWISE. Next file to read: `backward/loops`.
 """
 

@@ -5,6 +5,7 @@
     'c/d_h + r/b'
 
 `two_layers` (Table 1 of "Mesh-TensorFlow"), `memory`, `paper_time`, `scaling` and `iteration_space` (its Appendix B)
-are closed forms; `two_layers_programs` plans the same network, so that tests can hold one against the other. First
+are closed forms; `two_layers_programs` plans the same network, so that tests can hold one against the other.
+`liveness` is what any plan holds at its fullest moment, and `search` looks for the layout that takes least time. First
 file to read: `two_layers`.
 """

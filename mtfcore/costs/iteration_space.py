@@ -24,7 +24,8 @@ copied along the third axis, as Mesh-TensorFlow's do, the gathers have been paid
 needs several processors to sum one tile, and that is what a partial sum is. A layout with two axes cuts two
 dimensions, so `batch:rows hidden:cols` makes pencils; only a layout on three axes makes cubes.
 
-Source: "Mesh-TensorFlow" (arXiv 1811.02084), Appendix B. Lesson 05 uses it. Next file to read: `paper_time`.
+Source: "Mesh-TensorFlow" (arXiv 1811.02084), Appendix B. Lesson 05 uses it. Next file to read:
+`two_layers_programs`.
 """
 
 from __future__ import annotations

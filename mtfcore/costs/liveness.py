@@ -1,8 +1,9 @@
 """How much memory a program needs on one device: what lives at its fullest moment, by what it is for.
 
-    >>> memory = peak_memory(mtf.plan(two_layers, "rows:4 cols:2", "batch:rows hidden:cols", sizes=SIZES))
+    >>> sizes = "batch:64 io:512 hidden:1024"
+    >>> memory = peak_memory(mtf.plan(two_layers, "rows:4 cols:2", "batch:rows hidden:cols", sizes=sizes, dtype="f32"))
     >>> memory.inputs, memory.between
-    (2129920, 147456)
+    (2129920, 65536)
 
 Inputs (parameters, optimizer state, data) live from start to end, outputs from when they are made; a value between is
 freed after the last step that reads it. An output that updates an input of its own name element by element, and lies

@@ -5,7 +5,8 @@ times k and the hidden layer times k. Then every term of the ratio c/d_h + r/b s
 that computes, while the number of devices grows as k² (with planes and d_io, k³). Pure data parallelism on the same
 network and devices has n/b = k²/(b k): its ratio grows with k.
 
-    >>> [float(printed_ratio(p.row, p.sizes, p.parts)) for p in grow(ROWS["batch:rows hidden:cols"], one, (1, 4, 16))]
+    >>> points = grow(ROWS["batch:rows hidden:cols"], Sizes(batch=64, io=512, hidden=128), (1, 4, 16))
+    >>> [float(printed_ratio(p.row, p.sizes, p.parts)) for p in points]
     [0.0234375, 0.0234375, 0.0234375]
 
 Source: "Mesh-TensorFlow" (arXiv 1811.02084), section 8. Next file to read: `iteration_space`.

@@ -5,7 +5,7 @@
 
 `training` takes dy, what the rest of a larger network sends back, and returns dx, which goes on to it, and the
 gradients of both weights. Its backward is written out as the chain rule has it, one einsum a line, which is what
-`mtf.gradients` plans too (a test compares them). Next file to read: `iteration_space`.
+`mtf.gradients` plans too (a test compares them). Next file to read: `liveness`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ twice, so an expert's dimension has a second name where the tokens stay split (`
 the experts are (`B_all`). From one name to the other the tensor is resharded: that is the paper's all-to-all, once to
 the experts and once back. Each expert takes at most `capacity` tokens of a sequence, first choices before second ones,
 earlier tokens before later ones; what does not fit adds nothing to the result. Sources: arXiv 1701.06538 (gating),
-arXiv 1811.02084, section 6 (reshape as all-to-all), arXiv 2006.16668, algorithm 1 (capacity, the balance loss).
-Next file to read: `optimizers`.
+arXiv 1811.02084, section 6.1 (reshape as all-to-all), arXiv 2006.16668, algorithm 1 (capacity, the balance loss).
+Next file to read: `partitioning`.
 """
 
 from __future__ import annotations

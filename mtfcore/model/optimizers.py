@@ -7,8 +7,8 @@
 
 Every update is elementwise in a parameter's own dimensions, so it lies where the parameter lies and sends nothing;
 only norms and Adafactor's row and column means cross a split dimension. This is how one layout shards the optimizer
-too (Mesh-TensorFlow, arXiv 1811.02084, section 9: trained with Adafactor). Lesson 06 uses it. Next file to read:
-`training`.
+too (Mesh-TensorFlow, arXiv 1811.02084, whose authors' code trains with Adafactor). Lesson 06 uses it. Next file to
+read: `step_function`.
 """
 
 from __future__ import annotations

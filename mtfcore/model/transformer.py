@@ -5,7 +5,7 @@
 
 The vocabulary may be split: the embedding is looked up in parts, whose sum is one all-reduce, and the loss never
 gathers the logits. Layers are stacked and run by `mtf.repeat`. Sources: Mesh-TensorFlow (arXiv 1811.02084), section 9;
-norms stand before the sublayers, as in its authors' code. Lesson 06 uses this. Next file to read: `training`.
+norms stand before the sublayers, as in its authors' code. Lesson 06 uses this. Next file to read: `optimizers`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 A halo wider than the neighbour's whole part takes a second exchange, from two devices away, and so on. In two
 dimensions the second one's edges are taken from parts that are extended already, so corners arrive too. What has been
 exchanged once is a free source for whoever needs the same rows again. Source: the first paper's outlook (arXiv
-1811.02084, section 8). Next file to read: `spatial`.
+1811.02084, section 11). Next file to read: `spatial`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a layout search is asked: a function with sizes, a slice, a limit of memory; refused here where it cannot be.
 
-Next file to read: `space`.
+Next file to read: `candidate`.
 """
 
 from __future__ import annotations

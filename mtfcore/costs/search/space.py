@@ -7,7 +7,7 @@ A mesh is one way to write the number of devices as a product of one to three ax
 sizes in another order are the same mesh, and layouts that differ by a renaming of equally large axes are one layout.
 Where names do carry meaning (an input's `place`, a sharding written inside the function) nothing is collapsed for
 those axes. A layout is legal where no tensor that it places has one axis twice and every size divides. Source: arXiv
-1811.02084, sections 4 and 5. Next file to read: `bounds`.
+1811.02084, sections 4 and 5. Next file to read: `scopes`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A node places some dimensions of one mesh; its bound holds for every layout below it (`bounds`). The node of
 least bound is opened next; a node that places all dimensions is planned for real. As soon as the least bound left is
 no less than the best time found, the best is optimal: that is the proof. Stopped before that, the difference is the
-gap. Next file to read: `layouts`.
+gap. Next file to read: `space`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 An operation's steps follow from where its operands lie (in every form), where its result is wanted, and the mesh; most
 layouts of a search agree on most of that. So each operation is planned once by the real rule, its steps recorded with
 their values numbered from the operation's own start, and then copied. Nothing here decides anything, so there is no
-second description of the planner; tests compare programs step by step. Next file to read: `tree`.
+second description of the planner; tests compare programs step by step. Next file to read: `times`.
 """
 
 from __future__ import annotations
