@@ -22,6 +22,7 @@ from widgets.explorers.planned import MOST_RUN_BYTES, planned, read_place, run_b
 from widgets.figures.held import group_of, held_facts
 from widgets.figures.program import compared, program_facts, table
 from widgets.figures.words import differing
+from widgets.numbers import quantity
 
 SMALL = "batch:16 io:8 hidden:32"
 
@@ -255,6 +256,8 @@ def test_a_loop_shows_its_body_and_the_last_turn():
 
     sizes = "batch:4 io:4 io2:4 layer:3"
     explorer = ran(program(layers, mesh="rows:2 cols:2", layout="batch:rows io2:cols", sizes=sizes))
+    total = quantity(explorer.value["totals"]["sent"], "iB")
+    assert explorer.sentence.endswith(f"; all its turns together send {total} [modelled].")
     inside = [n for n, row in enumerate(explorer.value["steps"]) if len(row["path"]) > 1]
     assert inside and all(explorer.value["steps"][n]["times"] == 3 for n in inside)
     held = chosen(explorer, inside[0])
@@ -347,6 +350,19 @@ def test_a_run_too_large_is_refused_before_anything_runs_and_a_smaller_one_works
     explorer.bottom.asked = {"number": 1, "offer": 0}
     assert explorer.state["sizes"] == offer.settings["sizes"] and explorer.kind == "ok"
     assert run_bytes(plan_of(explorer)) <= MOST_RUN_BYTES
+
+
+def test_a_run_that_no_sizes_make_small_enough_names_another_way_out():
+    @mtf.function
+    def fixed(x: "batch io:8192", w: "io:8192 out:4096"):
+        return mtf.einsum(x, w, out="batch out:4096")
+
+    explorer = program(fixed, mesh="rows:2", layout="batch:rows", sizes="batch:2")
+    explorer.top.press({"run": None})
+    with pytest.raises(LayoutError):
+        explorer.queue.join()
+    assert explorer.kind == "refused" and not explorer.offers
+    assert "halving sizes is not enough here, but watching its traffic" in explorer.sentence
 
 
 def test_one_device_needs_no_mesh():

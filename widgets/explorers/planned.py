@@ -21,6 +21,7 @@ from widgets.numbers import count, origin, quantity
 from widgets.shown import Offer, Refused
 
 MOST_RUN_BYTES = 64 << 20
+_MORE_ROOM = "but watching its traffic keeps no values of steps and has more room"
 
 
 @functools.lru_cache(maxsize=256)
@@ -94,10 +95,11 @@ def guard(program: mtf.Program, settings: Mapping[str, str], fn: Function) -> No
     if (held := run_bytes(program)) <= MOST_RUN_BYTES:
         return
     smaller = _smaller(settings, fn)
+    way_out = "to see values, use smaller sizes" if smaller else f"halving sizes is not enough here, {_MORE_ROOM}"
     words = (
         f"This run would keep {origin(quantity(held, 'iB'), 'modelled')} of values of "
         f"{count(program.mesh.size, 'simulated device')} in this computer's memory; the limit here is "
-        f"{quantity(MOST_RUN_BYTES, 'iB')}. Planning needs none of it; to see values, use smaller sizes."
+        f"{quantity(MOST_RUN_BYTES, 'iB')}. Planning needs none of it; {way_out}."
     )
     raise Refused(words, [Offer(f"use {smaller}", {"sizes": smaller})] if smaller else [])
 
@@ -122,4 +124,3 @@ def _smaller(settings: Mapping[str, str], fn: Function) -> str:
 
 def _text(dims: Mapping[str, int]) -> str:
     return " ".join(f"{name}:{size}" for name, size in dims.items())
-

@@ -146,7 +146,7 @@ def why(steps: Sequence[Facts], at: int) -> str:
     if not row["collective"]:
         flops = f" and computes {_modelled(row['flops'], 'FLOP')}" if row["flops"] else ""
         held = f"{_modelled(row['held'], 'iB')} of {row['after']['name']}"
-        return f"{head}{reason}. Each device holds {held}{flops}; it sends nothing."
+        return f"{head}{reason}. Each device holds {held}{flops}; {_inside(steps, at)}."
     maker = next((each for each in steps[:at][::-1] if each["after"]["name"] == row["before"][0]["name"]), None)
     cause = maker["why"].split("; ")[0] if maker and row["summed"] and "partial sums" in maker["why"] else ""
     cause = cause or next(iter(row["summed"]), "")
@@ -156,3 +156,11 @@ def why(steps: Sequence[Facts], at: int) -> str:
         f"{head}{cause}{reason}. Each device holds {_modelled(row['held'], 'iB')} and sends "
         f"{_modelled(row['sent'], 'iB')}{each}, in groups of {row['group']}."
     )
+
+
+def _inside(steps: Sequence[Facts], at: int) -> str:
+    """What a step sends that is no collective: nothing, unless it is a loop with collectives in its turns."""
+    path = steps[at]["path"]
+    turns = [row for row in steps[at + 1 :] if row["path"][: len(path)] == path]
+    sent = sum(row["sent"] * row["times"] for row in turns)
+    return f"all its turns together send {_modelled(sent, 'iB')}" if sent else "it sends nothing"
