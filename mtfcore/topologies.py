@@ -44,6 +44,7 @@ class Topology:
 
     @property
     def chips(self) -> int:
+        """How many chips the slice has."""
         return math.prod(self.grid)
 
     @property
@@ -58,14 +59,17 @@ class Topology:
 
     @property
     def device_grid(self) -> tuple[int, ...]:
+        """The grid of devices: that of the chips, and where a chip makes several, a last axis of those."""
         return tuple(axis.size for axis in self.axes)
 
     @property
     def wraps(self) -> tuple[bool, ...]:
+        """For each axis of the device grid, whether its ends are joined: a ring, else a line."""
         return tuple(axis.wraps for axis in self.axes)
 
     @property
     def hbm_bytes_per_device(self) -> int:
+        """Bytes of the large memory that one device has."""
         return self.chip.hbm_bytes_per_device
 
     @property
@@ -74,6 +78,7 @@ class Topology:
         return min((axis.bytes_per_second for axis in self.axes if axis.size > 1), default=math.inf)
 
     def peak_flops_per_device(self, dtype: object = "bf16") -> float:
+        """Peak FLOPs a second of one device; `LayoutError` where none is published for the dtype."""
         return self.chip.peak_flops_per_device(dtype)
 
     def __str__(self) -> str:

@@ -188,7 +188,7 @@ predict.show("03 line", busiest["line"])
 # ## 5 · All-to-all passes through others
 #
 # In an all-to-all each device has a block for each other one. The bytes that leave it as its own are n_bytes·(g − 1)/g,
-# as the table of lesson 02 says. But on a ring they travel through the devices between, so what a device *sends*,
+# since it keeps one block of *g*. But on a ring they travel through the devices between, so what a device *sends*,
 # passing on included, is more, and it grows with the group.
 
 # %%

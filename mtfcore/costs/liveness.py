@@ -36,6 +36,7 @@ class Memory:
 
     @property
     def total(self) -> int:
+        """Bytes at the fullest moment."""
         return self.inputs + self.outputs + self.between
 
     def __str__(self) -> str:

@@ -40,14 +40,17 @@ class Param:
 
     @property
     def dims(self) -> tuple[Dim, ...]:
+        """Its dimensions, stack first."""
         return parse_dims(self.text)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Sizes of the whole array."""
         return tuple(dim.size for dim in self.dims)
 
     @property
     def n_elements(self) -> int:
+        """How many numbers it has, all layers of a stack together."""
         return volume(self.dims)
 
 

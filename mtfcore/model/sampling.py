@@ -6,7 +6,8 @@ Nothing of the size of the vocabulary moves. Whatever is kept is kept by a thres
 for top-p the largest probability whose tokens and all likelier ones reach p together, found by halving an interval.
 Tokens that tie with the last one kept are kept too. The draw inverts the running sum of the probabilities at `chance`,
 a number in [0, 1) that depends on the seed, the sequence and the position alone: so the same seed writes the same text
-on every mesh and in every batch. Next file to read: `experts`.
+on every mesh and in every batch. Sources: arXiv 1805.04833 (top-k), arXiv 1904.09751 (top-p). Next file to read:
+`experts`.
 """
 
 from __future__ import annotations

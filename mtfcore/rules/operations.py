@@ -2,7 +2,8 @@
 
 Most operations are *mapped*: decide how the operation is cut (`choosing`), bring each operand there (`resharding`),
 compute locally, and bring the result where it is wanted. What differs is data: which dimensions must be whole, and
-how partial sums may pass. Next file to read: `mtfcore.planner`, which calls these; then `mtfcore.execute`.
+how partial sums may pass. Source: arXiv 1811.02084, section 6. Next file to read: `mtfcore.planner`, which calls
+these; then `mtfcore.execute`.
 """
 
 from __future__ import annotations

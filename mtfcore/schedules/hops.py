@@ -85,6 +85,7 @@ class Schedule:
 
     @property
     def group(self) -> int:
+        """How many devices take part."""
         return len(self.devices)
 
     @property
@@ -113,10 +114,12 @@ class Schedule:
 
     @property
     def max_sent_bytes(self) -> Bytes:
+        """Bytes of the device that sends most."""
         return max(self.sent_bytes.values())
 
     @property
     def mean_sent_bytes(self) -> Bytes:
+        """Bytes that a device sends on average: on a line the inner ones send more."""
         return plain(Fraction(sum(self.sent_bytes.values())) / self.group)
 
     @cached_property
@@ -139,6 +142,7 @@ class Schedule:
 
     @property
     def busiest_link_bytes(self) -> Bytes:
+        """Bytes over the directed link that carries most."""
         return max(self.link_bytes.values(), default=0)
 
     def _bytes(self, keys: Iterable[Any], counts: Iterable[tuple[Any, int]]) -> dict[Any, Bytes]:

@@ -40,6 +40,7 @@ class Search:
 
     @property
     def best(self) -> Candidate:
+        """The layout of least modelled time that fits."""
         return self.found[0]
 
     @property
@@ -50,6 +51,7 @@ class Search:
 
     @property
     def is_optimal(self) -> bool:
+        """Whether it is proved that no layout of the space which fits takes less modelled time."""
         return self.gap < 1e-6
 
     @cached_property
