@@ -300,8 +300,9 @@ def scatter_hops(group):
 check("03 hops", scatter_hops)
 
 # %% [markdown]
-# **Exercise 3 (write a function).** Return the bytes that one device sends. `kind` is "all_gather", "reduce_scatter",
-# "all_reduce" or "all_to_all"; the whole array has `elements`, and lies cut into `parts` parts before the collective.
+# **Exercise 3 (write a function).** Return the bytes that one device sends (in an all-to-all, of its own: without what it
+# passes on). `kind` is "all_gather", "reduce_scatter", "all_reduce" or "all_to_all"; the whole array has `elements`, and
+# lies cut into `parts` parts before the collective.
 
 # %% tags=["stub"]
 def sent_bytes(kind, elements, itemsize, parts, group):
@@ -373,10 +374,11 @@ check("03 update", update)
 # > **Takeaways**
 # >
 # > * A collective is hops between neighbours. Gathering passes on what just arrived; summing is the same walk backwards.
-# > * Bytes sent: n_bytes·(g − 1) to gather, n_bytes·(g − 1)/g to reduce-scatter or exchange, twice that to all-reduce.
+# > * Bytes sent: n_bytes·(g − 1) to gather, n_bytes·(g − 1)/g to reduce-scatter, twice that to all-reduce. In an
+# >   all-to-all (g − 1)/g is a device's own; what it passes on comes on top.
 # > * n_bytes is what one device holds: elements × bytes an element / parts.
 # > * Time follows the busiest link: a line takes twice as long as a two-way ring. Small messages cost hops, not bytes.
-# > * In an all-to-all devices pass on for others; a torus keeps ways short.
+# > * A torus keeps the ways of an all-to-all short.
 #
 # **Next:** [lesson 04](04_sharded_einsum.ipynb): which einsum needs which of them. In the library, read
 # `mtfcore/schedules/hops.py`; the formulas for rings and lines stand in `mtfcore/schedules/closed_forms.py`. The words are
