@@ -149,8 +149,7 @@ class Planner:
         if goal in forms:
             return forms[goal]
         start = min(forms, key=lambda form: self.distance(form, goal, forms[form]))
-        value = reshard_steps(self, forms[start], start, goal, why, number)
-        return value
+        return reshard_steps(self, forms[start], start, goal, why, number)
 
     def distance(self, start: Sharding, goal: Sharding, value: int) -> float:
         size = self.bytes_of(self.dtypes[value])

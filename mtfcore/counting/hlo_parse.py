@@ -141,7 +141,7 @@ def parse(text: str) -> Module:
         elif current is None:
             current = _open_computation(bare, number, module)
         elif bare.startswith("}"):
-            _close(current, module, number)
+            _close(current, number)
             current = None
         else:
             _add(_instruction(line, number), bare.startswith("ROOT"), current)
@@ -172,7 +172,7 @@ def _open_computation(line: str, number: int, module: Module) -> Computation | N
     return computation
 
 
-def _close(computation: Computation, module: Module, number: int) -> None:
+def _close(computation: Computation, number: int) -> None:
     if not computation.instructions:
         raise ValueError(f"HLO line {number}: computation %{computation.name} ends without any instruction")
     # Older texts mark no ROOT in computations of one instruction.

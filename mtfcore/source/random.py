@@ -2,7 +2,8 @@
 
     h1 = lax.dynamic_slice(jax.random.uniform(jax.random.key(seed), (8, 4)), (lax.axis_index("x") * 2, 0), (2, 4))
 
-The executor computes only the part (`threefry`); both are the same numbers. Next file to read: `source/program`.
+The executor computes only the part (`kernels/threefry`); both are the same numbers. Next file to read:
+`source/program`.
 """
 
 from __future__ import annotations

@@ -92,10 +92,10 @@ def table(facts: Facts) -> list[tuple[str, ...]]:
     """Everything that the pictures show, as text."""
     head = ("layout", "mesh", "Table 1's ratio", "computing", "sending", "sending / computing", "sent by a device",
             "parameters", "gradients", "optimizer", "activations", "in all", "fits: up to hidden")  # fmt: skip
-    return [head, *(_row(facts, row) for row in facts["rows"]), *_curve_rows(facts)]
+    return [head, *map(_row, facts["rows"]), *_curve_rows(facts)]
 
 
-def _row(facts: Facts, row: Facts) -> tuple[str, ...]:
+def _row(row: Facts) -> tuple[str, ...]:
     first = (row["layout"] or "none", row["mesh"])
     if row["fault"]:
         return (*first, row["formula"], *["-"] * 9, row["fault"])
