@@ -1,7 +1,7 @@
 """One collective for real: one array for each device in, JAX's own collective, one array for each device out.
 
     >>> perform("all_gather", "x:4", [np.full(2, device) for device in range(4)])[3]
-    array([0, 0, 1, 1, 2, 2, 3, 3])
+    array([0, 0, 1, 1, 2, 2, 3, 3], dtype=int32)
 
 What the arrays mean is as in `schedules.replay`, so that both can be laid side by side: all cut along their first
 dimension; of a permute each goes to the next device, of a halo exchange too, but not from the last to the first.
