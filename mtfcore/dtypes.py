@@ -1,6 +1,7 @@
 """Element types by short name, with their bytes: `f32`, `bf16`, `i32`, `bool` and their kin.
 
 Long names and numpy or JAX types are read too: `canonical("bfloat16") == canonical(jnp.bfloat16) == "bf16"`.
+Next file to read: `dims`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Groups come in three spellings: `{{0,1},{2,3}}`, `[2,4]<=[8]` (two groups of four, in some order of the devices) and
 `mesh['x'=2,'y'=4] {'y'}` (along named axes, or a part of one: `'y':(1)2`). An empty list means all devices.
+Next file to read: show.py.
 """
 
 import re

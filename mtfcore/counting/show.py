@@ -5,7 +5,7 @@ Exact bytes stand in the text; the HTML shows KiB, MiB and so on with the exact 
     >>> print(Counts(flops=1024, scope="per device"))
     counted from the jaxpr, per device: 0 collectives, 0 B sent by one device, 1,024 FLOPs, 0 elementwise
 
-Next file to read: jaxprs.py, which fills a Counts.
+The last file of the counters: facts.py has the Counts that are shown here.
 """
 
 from html import escape

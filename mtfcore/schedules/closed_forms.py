@@ -14,7 +14,8 @@ different ends, and one after the other they take 2·n_bytes·(g−1)/g. On a li
 g = s^k, and an all-to-all as long as one axis alone would.
 
 Sources: arXiv 2211.05102, appendix A.1 (rings, with (g−1)/g exact). Lines: a cut between positions i and i+1 is
-crossed by all that the i+1 devices on one side have for the other side. Read next: `mtfcore.steps.link_bytes`.
+crossed by all that the i+1 devices on one side have for the other side. Next file to read: `mtfcore.steps`, whose
+`link_bytes` prices a plan.
 """
 
 from __future__ import annotations
