@@ -19,6 +19,7 @@ from html import escape
 from typing import Any
 
 from widgets.figures.chart_svg import chart_svg
+from widgets.numbers import count
 from widgets.static import StillPage
 
 PAUSE_SECONDS = 0.1  # between two drawings; a page does not throttle what the kernel sends
@@ -58,12 +59,13 @@ class LossCurve:
         if not self.losses:
             return "No step is finished yet."
         first, last = self.losses[0], self.losses[-1]
-        return f"After {len(self.losses)} steps: {last:.2f} {self.unit} (measured), at first {first:.2f}."
+        return f"After {count(len(self.losses), 'step')}: {last:.2f} {self.unit} (measured), at first {first:.2f}."
 
     def figure(self) -> dict[str, Any]:
         """As plotly takes it, with ranges and ticks."""
         finite = [loss for loss in (*self.losses, self.level) if loss is not None and math.isfinite(loss)]
-        steps, most = max(len(self.losses), 10), max(finite, default=1.0)
+        steps, most, least = max(len(self.losses), 10), max(finite, default=1.0), min(0.0, *finite, 0.0)
+        most = most if most > 1e-9 else 1.0  # an axis needs a length, also where every loss is zero
         data = [_line(range(1, len(self.losses) + 1), self.losses, "loss")]
         if self.level is not None:
             data.append({**_line((0, steps), (self.level,) * 2, self.level_name), "line": {"dash": "dash"}})
@@ -71,7 +73,7 @@ class LossCurve:
         layout = {
             "title": "Loss of each step's batch, before its update",
             "xaxis": {"title": "steps", "range": [0, steps], **_named(x_ticks)},
-            "yaxis": {"title": self.unit, "range": [0, max(most * 1.05, y_ticks[-1])], **_named(y_ticks)},
+            "yaxis": {"title": self.unit, "range": [least, max(most * 1.05, y_ticks[-1])], **_named(y_ticks)},
         }
         return {"data": data, "layout": layout}
 

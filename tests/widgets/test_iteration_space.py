@@ -65,6 +65,12 @@ def test_the_drawing_is_isometric():
     assert lengths == pytest.approx([lengths[0]] * 3, rel=1e-3)
 
 
+@pytest.mark.parametrize(("processors", "cuttings"), [(1, 1), (2, 1), (4, 2), (64, 3)])
+def test_there_is_a_place_for_three_cuttings_whatever_they_are(processors, cuttings):
+    html = iteration_space(processors=processors).picture.html
+    assert len(drawn(html)) == cuttings and html.count('class="mw-slot"') == 3
+
+
 def test_the_picture_follows_the_processors():
     explorer, pushed = iteration_space(), []
     explorer.picture.observe(pushed.append, "html")

@@ -7,11 +7,12 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from ipywidgets.widgets.widget import _instances
 
 import mtfcore as mtf
 from mtfcore.costs.two_layers import ROWS, Sizes, cost
 from mtfcore.costs.two_layers_programs import planned
-from widgets import layouts
+from widgets import iteration_space, layouts, program, traffic
 from widgets.figures.layouts import compared
 from widgets.figures.layouts_charts import growth_chart, memory_chart, ratio_chart, time_chart
 from widgets.figures.layouts_words import sentence, table
@@ -242,6 +243,16 @@ def test_closing_gives_up_every_chart():
     charts = list(explorer.charts.values())
     explorer.close()
     assert all(chart.comm is None for chart in charts)
+
+
+@pytest.mark.parametrize("make", [layouts, traffic, program, iteration_space])
+def test_an_explorer_that_is_closed_leaves_no_model_behind(make):
+    make().close()
+    before = set(_instances)
+    explorer = make()
+    assert len(_instances) > len(before)
+    explorer.close()
+    assert set(_instances) == before
 
 
 def test_costs_are_those_of_the_forms():

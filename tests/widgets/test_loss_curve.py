@@ -52,7 +52,7 @@ def test_a_fast_run_draws_first_and_last_only(pages, monkeypatch):
 def test_a_slow_run_draws_every_step(pages, monkeypatch):
     monkeypatch.setattr(loss_curve, "PAUSE_SECONDS", 0)
     list(LossCurve().follow(events(5, 4, 3)))
-    assert [page.split("After ")[1].split(" steps")[0] for page in pages] == ["1", "2", "3"]
+    assert [page.split("After ")[1].split(" step")[0] for page in pages] == ["1", "2", "3"]
 
 
 def test_a_run_that_is_stopped_shows_what_it_did(pages):
@@ -85,3 +85,15 @@ def test_ticks_are_few_round_and_within(most):
 def test_a_loss_that_is_no_number_leaves_a_picture(pages):
     list(LossCurve().follow(events(5, float("inf"), float("nan"), 4)))
     assert "nan" not in pages[-1].split("<p>")[0] and "After 4 steps" in pages[-1]
+
+
+@pytest.mark.parametrize(
+    "losses", [(0.0,), (0.0, 0.0), (-1.0, -2.0), (1e-300,), (1e308, 1e300), (float("nan"),), (float("inf"), 2.0)]
+)
+def test_strange_losses_are_drawn_too(pages, losses):
+    curve = LossCurve()
+    assert len(list(curve.follow(events(*losses)))) == len(losses)
+    low, high = curve.figure()["layout"]["yaxis"]["range"]
+    assert low < high and all(low <= y <= high for y in curve.figure()["data"][0]["y"])
+    assert "<svg" in pages[-1]
+    assert curve.sentence().startswith("After 1 step:" if len(losses) == 1 else "After 2 steps:")

@@ -49,9 +49,8 @@ class Layouts(Frame):
 
     def make_picture(self) -> ipywidgets.Box:
         label = "chart of {}; its numbers stand in the table of the details"
-        self.charts = {name: PlotView(height=236, label=label.format(name)) for name in CHARTS}
-        for chart in self.charts.values():
-            chart.layout = ipywidgets.Layout(flex="1 1 400px", min_width="0", width="auto")
+        share = {"flex": "1 1 400px", "min_width": "0", "width": "auto"}
+        self.charts = {name: PlotView(height=236, label=label.format(name), layout=share) for name in CHARTS}
         flow = ipywidgets.Layout(flex_flow="row wrap", width="100%", margin="8px 0 0")
         return ipywidgets.Box(list(self.charts.values()), layout=flow)
 

@@ -63,6 +63,7 @@ class Traffic(Frame):
         return view
 
     def close(self) -> None:
+        self.values.style.close()
         for part in (self.values, self.results):
             part.layout.close()
             part.close()

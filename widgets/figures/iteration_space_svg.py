@@ -22,6 +22,7 @@ from widgets.theme import LETTERS
 
 WIDTH, HEIGHT, SIDE = 330.0, 396.0, 118.0
 CENTRE = (WIDTH / 2, 142.0)
+MOST_SPACES = 3
 COLOURS = {"i": LETTERS["x"], "j": LETTERS["y"], "k": LETTERS["z"]}
 Point = tuple[float, float, float]
 
@@ -126,10 +127,11 @@ def _bars(space: Facts, most: float) -> Iterator[str]:
 
 
 def spaces_html(facts: Facts) -> str:
-    """All cuttings in a row that wraps."""
+    """All cuttings in a row that wraps; a place stays empty where two are the same, so that heights stay."""
     most = max(max(each["faces"].values()) for each in facts["spaces"])
     slots = "".join(f'<div class="mw-slot">{space_svg(each, most)}</div>' for each in facts["spaces"])
-    return f'<div class="mw-spaces">{slots}</div>'
+    empty = f'<div class="mw-slot" style="aspect-ratio:{WIDTH:.0f}/{HEIGHT:.0f}"></div>'
+    return f'<div class="mw-spaces">{slots}{empty * (MOST_SPACES - len(facts["spaces"]))}</div>'
 
 
 def saved_svg(facts: Facts) -> str:
