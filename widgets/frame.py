@@ -210,6 +210,7 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
             try:
                 yield
             except Exception as fault:
+                self._notes = []  # of an edit that came to nothing
                 self.tell(fault)
                 if self.reraise and self.kind == "broken":
                     raise

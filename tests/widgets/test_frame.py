@@ -118,6 +118,20 @@ def test_what_an_earlier_edit_had_to_change_is_not_said_of_a_wrong_paste():
     assert frame.kind == "refused" and frame.sentence.startswith("not JSON")
 
 
+def test_an_edit_that_comes_to_nothing_leaves_no_note_for_the_next():
+    class Stubborn(Sharing):
+        def edit(self, state, name, value):
+            if name == "half":
+                raise LayoutError("not now")
+            return {**state, name: value}
+
+    frame = Stubborn()
+    frame.top.press({"parts": 4096, "half": "yes"})
+    assert frame.kind == "refused" and frame.sentence == "not now" and frame.state["parts"] == 4
+    frame.state = {"parts": 2}
+    assert frame.sentence == "each device holds 32 [modelled]"
+
+
 def test_edits_may_say_more():
     frame = Sharing()
     frame.top.press({"half": "yes"})
