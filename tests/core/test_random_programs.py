@@ -23,11 +23,11 @@ KINDS = {
     "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
     "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "constant", "index", "repeat",
     "random", "dropout",
-    "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "fold",
+    "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend",
 }  # fmt: skip
 
 
-RARE = {"trim"}  # where a split dimension gets shorter or longer
+RARE = {"trim", "fold"}  # where a split dimension gets shorter or longer, and where neighbours' rows are handed back
 
 
 def each_program(part: int, act: Callable[[Case], object]) -> None:
@@ -58,7 +58,7 @@ def test_all_ways_to_run_agree_and_bytes_are_as_planned(part):
 
 
 def test_every_kind_of_step_is_drawn_and_most_programs_communicate(request):
-    """Over the programs that this run checks: 60 % communicate, each kind of step stands in 2 %."""
+    """Over the programs that this run checks: 60 % communicate, each kind of step stands in 2 %, rare ones in 1 %."""
     found: Counter = Counter()
 
     def act(case: Case) -> None:
@@ -72,4 +72,5 @@ def test_every_kind_of_step_is_drawn_and_most_programs_communicate(request):
     assert found["programs"] >= parts * EACH
     assert share["communicates"] >= 0.6, share
     assert {kind for kind in found if share[kind] >= 0.02} >= KINDS, share
+    assert {kind for kind in found if share[kind] >= 0.01} >= RARE, share
     assert KINDS | RARE >= set(found) - {"programs", "communicates"}, "a kind of step that no test asks for"
