@@ -20,8 +20,9 @@ from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError
 from mtfcore.events import Tally, expected_events
 from mtfcore.functions import Function
-from widgets.controls import Button, Choice, Control, IntBox, TextBox, most
+from widgets.controls import Button, Choice, Control, IntBox, TextBox
 from widgets.explorers.inputs import example_inputs
+from widgets.explorers.mesh_controls import axis_boxes, moved_axis, moved_size
 from widgets.explorers.planned import planned, run_bytes
 from widgets.explorers.watching import watched
 from widgets.figures.live_traffic import Facts, live_facts, pair_words, plan_words, run_words, table
@@ -74,24 +75,18 @@ class LiveTraffic(Frame):
         mesh, dims = mtf.Mesh(state["mesh"]), parse_dims(state["sizes"])
         return [
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
-            *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
+            *axis_boxes(mesh, MOST_DEVICES),
             *(IntBox(f"size.{d.name}", d.size or 1, d.name, "Dimensions", high=1 << 18) for d in dims),
             TextBox("layout", state["layout"], "layout", "Where", "rules, e.g. batch:rows hidden:cols"),
             *how,
         ]
 
-    def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
-        others = [n for name, n in mesh.axes if name != axis]
-        return IntBox(f"axis.{axis}", size, axis, "Mesh", high=most(MOST_DEVICES, *others))
-
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")
         if what == "axis":
-            axes = [(axis, value if axis == which else size) for axis, size in mtf.Mesh(state["mesh"]).axes]
-            return {**state, "mesh": str(mtf.Mesh(axes))}
+            return {**state, "mesh": moved_axis(state["mesh"], which, value)}
         if what == "size":
-            sized = [mtf.Dim(d.name, value if d.name == which else d.size) for d in parse_dims(state["sizes"])]
-            return {**state, "sizes": " ".join(map(str, sized))}
+            return {**state, "sizes": moved_size(state["sizes"], which, value)}
         return {**state, name: value}
 
     # Picture ----------------------------------------------------------------------------------------------------

@@ -25,10 +25,11 @@ from mtfcore.dims import parse_dims
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.functions import Function
-from widgets.controls import Choice, Control, IntBox, TextBox, most
+from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs
 from widgets.explorers.live_traffic import Watchable
+from widgets.explorers.mesh_controls import axis_boxes, moved_axis, moved_size
 from widgets.explorers.planned import guard, planned, write_place, write_text
 from widgets.figures.held import held_facts
 from widgets.figures.held_html import held_html
@@ -95,7 +96,7 @@ class ProgramExplorer(Watchable, Frame):
             Choice("search", yes_no[state["search"]][0], "steps", "Function", options=yes_no,
                    hint="the default moves only axes in conflict; free search may move every axis"),
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
-            *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
+            *axis_boxes(mesh, MOST_DEVICES),
             TextBox("sizes", state["sizes"], "sizes", "Dimensions", "names and sizes, e.g. batch:64 io:512"),
             *(IntBox(f"size.{d.name}", d.size or 1, d.name, "Dimensions", high=1 << 18) for d in dims),
             TextBox("layout", state["layout"], "layout", "Where", "rules, e.g. batch:rows hidden:cols"),
@@ -103,18 +104,12 @@ class ProgramExplorer(Watchable, Frame):
             self.watch_button(),
         ]  # fmt: skip
 
-    def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
-        others = [n for name, n in mesh.axes if name != axis]
-        return IntBox(f"axis.{axis}", size, axis, "Mesh", high=most(MOST_DEVICES, *others))
-
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")
         if what == "axis":
-            axes = [(axis, value if axis == which else size) for axis, size in mtf.Mesh(state["mesh"]).axes]
-            return {**state, "mesh": str(mtf.Mesh(axes))}
+            return {**state, "mesh": moved_axis(state["mesh"], which, value)}
         if what == "size":
-            sized = [mtf.Dim(d.name, value if d.name == which else d.size) for d in parse_dims(state["sizes"])]
-            return {**state, "sizes": " ".join(map(str, sized))}
+            return {**state, "sizes": moved_size(state["sizes"], which, value)}
         if what == "search":
             return {**state, "search": value == "search"}
         if what == "fn":

@@ -24,6 +24,7 @@ from mtfcore.dtypes import DTYPES, canonical
 from mtfcore.errors import LayoutError
 from mtfcore.notation import format_axes
 from widgets.controls import Choice, Control, IntBox, TextBox, most
+from widgets.explorers.mesh_controls import axis_boxes, moved_axis, moved_size
 from widgets.explorers.tensors import Tensors, read_tensors, ways_out, without
 from widgets.figures.slices import Facts, facts, mesh_facts, table, why
 from widgets.figures.slices_svg import STYLE
@@ -63,17 +64,13 @@ class Slices(Frame):
         return [
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
             Choice("n_axes", str(len(mesh.axes)), "number", "Mesh", options=tuple((n, n) for n in _counts(mesh))),
-            *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
+            *axis_boxes(mesh, MOST_DEVICES),
             TextBox("dims", state["dims"], "sizes", "Dimensions", "names and sizes, e.g. batch:64 io:512"),
             TextBox("layout", state["layout"], "layout", "Dimensions", "rules, e.g. batch:rows hidden:cols"),
             *(control for dim in dims for control in self._dim(dim, layout, mesh)),
             TextBox("tensors", state["tensors"], "tensors", "Tensors", "e.g. x: batch io; w: io hidden", wide=True),
             Choice("dtype", state["dtype"], "type", "Tensors", options=tuple((name, name) for name in DTYPES)),
         ]
-
-    def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
-        others = [n for name, n in mesh.axes if name != axis]
-        return IntBox(f"axis.{axis}", size, axis, "Mesh", high=most(MOST_DEVICES, *others))
 
     def _dim(self, dim: mtf.Dim, layout: mtf.Layout, mesh: mtf.Mesh) -> list[Control]:
         now = format_axes(layout.axes(dim.name)) if layout.axes(dim.name) else ""
@@ -86,11 +83,9 @@ class Slices(Frame):
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")
         if what == "axis":
-            mesh = mtf.Mesh([(axis, value if axis == which else size) for axis, size in mtf.Mesh(state["mesh"]).axes])
-            return {**state, "mesh": str(mesh)}
+            return {**state, "mesh": moved_axis(state["mesh"], which, value)}
         if what == "size":
-            sized = [mtf.Dim(dim.name, value if dim.name == which else dim.size) for dim in parse_dims(state["dims"])]
-            return {**state, "dims": " ".join(map(str, sized))}
+            return {**state, "dims": moved_size(state["dims"], which, value)}
         if what == "on":
             rest = without(mtf.Layout(state["layout"]), which)
             return {**state, "layout": f"{rest} {which}:{value}".strip() if value else rest}

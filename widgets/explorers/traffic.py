@@ -26,6 +26,7 @@ from mtfcore.schedules import WAYS
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.live_traffic import PLACES, LiveTraffic
+from widgets.explorers.mesh_controls import axis_boxes, moved_axis
 from widgets.explorers.planned import write_place, write_text
 from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html
@@ -81,23 +82,18 @@ class Traffic(Frame):
             IntBox("n_bytes", state["n_bytes"], "bytes a device holds", "Collective", high=LARGEST),
             TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. x:4 y:4"),
             Choice("n_axes", str(len(mesh.axes)), "number", "Mesh", options=tuple((n, n) for n in "123")),
-            *(self._axis(mesh, axis, size) for axis, size in mesh.axes),
+            *axis_boxes(mesh, MOST_DEVICES),
             Choice("way", state["way"], "wires", "Links", options=_WAYS),
             *([Choice("order", order, "axes", "Links", hint, options=ORDERS)] if several else []),
             Choice("on", state["on"], "on", "run", options=PLACES),
         ]
-
-    def _axis(self, mesh: mtf.Mesh, axis: str, size: int) -> Control:
-        others = [n for name, n in mesh.axes if name != axis]
-        return IntBox(f"axis.{axis}", size, axis, "Mesh", high=most(MOST_DEVICES, *others))
 
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")
         if name != "n_bytes" and name != "on":
             state = {**state, "hop": 0}  # another schedule begins at its beginning
         if what == "axis":
-            axes = [(axis, value if axis == which else size) for axis, size in mtf.Mesh(state["mesh"]).axes]
-            return {**state, "mesh": str(mtf.Mesh(axes))}
+            return {**state, "mesh": moved_axis(state["mesh"], which, value)}
         if what == "n_axes":
             return {**state, "mesh": _with_axes(mtf.Mesh(state["mesh"]), int(value))}
         if what == "order":
