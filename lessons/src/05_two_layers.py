@@ -81,8 +81,8 @@ predict.show("05 all-reduces", str(len(planned(ROWS["batch:all"], sizes, 8).coll
 
 # %%
 for layout, row in ROWS.items():
-    entry = row.printed
-    print(f"{layout or 'none':33} work {entry.computation:16} all-reduced {entry.communication:36} ({row.origin})")
+    entry, origin = row.printed, "published" if row.published else "modelled"
+    print(f"{layout or 'none':33} work {entry.computation:16} all-reduced {entry.communication:36} ({origin})")
     print(f"{'':33} ratio {entry.ratio:22} holds {entry.memory}")
 
 # %% [markdown]

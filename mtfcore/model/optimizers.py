@@ -13,6 +13,7 @@ read: `step_function`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -43,7 +44,7 @@ def warmup(rate: float, steps: int) -> Callable[[Tensor], Tensor]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimizer:
+class Optimizer(ABC):
     """What all share: gradients clipped by their global norm, arithmetic in f32, parameters kept in their dtype."""
 
     clip: float | None = None
@@ -52,13 +53,13 @@ class Optimizer:
     def __post_init__(self) -> None:
         refuse(option_faults(self), type(self).__name__)
 
+    @abstractmethod
     def parts(self, dims: tuple[Dim, ...]) -> dict[str, tuple[Dim, ...]]:
         """The state of one parameter: the end of the slot's name → its dimensions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def change(self, w: Tensor, g: Tensor, state: dict[str, Tensor], t: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """What is taken off one parameter, and its new state, from f32 tensors."""
-        raise NotImplementedError
 
     def state(self, params: Mapping[str, Any]) -> dict[str, Slot]:
         """The declarations of the state of `params`: tensors, things with `.dims`, or texts such as "E:8 F:16"."""

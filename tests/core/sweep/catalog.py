@@ -64,6 +64,7 @@ CATALOG: dict[str, Entry] = {
     "einsum that follows": one("einsum", "t", "w", inputs=MATRICES, out="A C", follow=True),
     # elementwise
     **{fn: one(fn, "t") for fn in ("relu", "gelu", "silu", "sigmoid", "tanh", "square", "absolute", "sin", "cos")},
+    "stop_gradient": one("stop_gradient", "t"),
     "exp": one("exp", "u", inputs={"u": {"A": 4, "B": 12}}),
     **{fn: Entry({"t": ROWS}, (line("p", "square", "t"), line("q", "add", "p", 1), line("r", fn, "q")))
        for fn in ("log", "sqrt", "rsqrt")},
