@@ -1,0 +1,185 @@
+"""What each step of a program asks of one device: the shape of its product, and what it reads from and writes to HBM.
+
+    >>> prog = mtf.plan(two_layers, "rows:4 cols:2", "batch:rows hidden:cols", sizes="batch:64 io:512 hidden:2048")
+    >>> [(work.step.kind, [access.name for access in work.reads]) for work in works(prog) if work.step.flops]
+    [('einsum', ['x', 'w']), ('einsum', ['', 'v'])]
+
+Element by element steps, casts, slices and reshapes are computed where their result is used: they cost nothing by
+themselves, and who uses them reads what they read, the inputs of the program in the type in which these are stored (so
+int8 weights are read as int8). Everything else makes a value that lies in memory: it goes to HBM, written once and read
+at each use, only where it is larger than the device's fast memory. Modelled: a compiler may fuse more or less.
+
+Both `pricing` and `templates` take HBM bytes from here. Next file to read: `step_time`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mtfcore.dims import Dim
+from mtfcore.mesh import Mesh
+from mtfcore.sharding import Axes, Sharding
+from mtfcore.steps import Program, Step, held_bytes
+
+FUSED = ("pointwise", "reshape", "slice", "mask", "window", "pad", "concat", "shift", "edge", "extend", "trim",
+         "dropout", "constant", "index", "random")  # fmt: skip
+CUTTING = ("slice", "window", "edge", "trim")  # only a part of the operand is read
+
+Local = tuple[tuple[Dim, Axes], ...]  # some dimensions of one device's part: each size is divided by its axes
+
+
+class Product(NamedTuple):
+    """A local matrix product: in both operands and the result; in one of the operands; and what is summed over."""
+
+    batch: Local
+    rows: Local
+    columns: Local
+    depth: Local
+
+
+class Access(NamedTuple):
+    """A part of a tensor that is read or written: `name` is the program's input that it is, "" a value between."""
+
+    sharding: Sharding
+    dtype: str
+    name: str
+
+
+class Work(NamedTuple):
+    """One step, its `times` multiplied by those of the loops around it, and what it asks of a device each time."""
+
+    step: Step
+    product: Product | None
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+
+
+class Source(NamedTuple):
+    """A value in memory that a chain of fused steps starts from, and what of it arrives at the chain's end."""
+
+    value: tuple[int, int]  # program, number of the value
+    whole: Access
+    part: Access
+    cuts: tuple[int, ...]  # the values that cut a part out of it
+
+
+Sources = tuple[Source, ...]
+
+
+def works(program: Program) -> tuple[Work, ...]:
+    """Every step in the order of `program.walk()`, but for the loops themselves."""
+    inputs = [_stored(program, port.value, port.sharding, port.dtype, port.name) for port in program.inputs]
+    return tuple(_works(program, inputs, 1))
+
+
+def local_size(local: Local, mesh: Mesh) -> int:
+    """The number of places along these dimensions on one device."""
+    return math.prod(dim.size // mesh.group_size(on) for dim, on in local)
+
+
+def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:
+    """Bytes between HBM and the device each time: inputs, and values between that the fast memory cannot hold."""
+    moved = [(access.name, held_bytes(access.sharding, mesh, access.dtype)) for access in (*work.reads, *work.writes)]
+    return sum(n_bytes for name, n_bytes in moved if name or n_bytes > fast_memory_bytes)
+
+
+# ---- one walk: what every value is made of ----------------------------------------------------------------------
+
+
+def _works(program: Program, inputs: Sequence[Sources], times: int) -> Iterator[Work]:
+    known: dict[int, Sources] = {port.value: found for port, found in zip(program.inputs, inputs, strict=True)}
+    handed_out = {port.value for port in program.outputs}
+    for step in program.steps:
+        if step.body is not None:
+            yield from _works(step.body, _body_inputs(step, known), times * step.times)
+        else:
+            yield _work(dataclasses.replace(step, times=step.times * times), known, handed_out)
+        if step.kind in FUSED and step.output not in handed_out:
+            found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
+            known[step.output] = tuple(dict.fromkeys(found))
+            continue
+        for value in step.outputs:
+            known[value] = _stored(program, value, program.shardings[value], program.dtypes[value])
+
+
+def _work(step: Step, known: dict[int, Sources], handed_out: set[int]) -> Work:
+    if step.is_collective or (step.kind in FUSED and step.output not in handed_out):
+        return Work(step, None, (), ())
+    made = Access(_settled(step.after), step.dtype, "")
+    if step.kind == "gather":  # as many rows as it returns
+        return Work(step, None, (made,), (made,))
+    return Work(step, _product(step), _joined([source for n in step.inputs for source in known[n]]), (made,))
+
+
+def _product(step: Step) -> Product | None:
+    if step.kind != "einsum" or len(step.before) < 2:
+        return None
+    left, right = step.before
+    dims = {dim.name: (dim, on) for s in step.before for dim, on in zip(s.dims, s.axes, strict=True)}
+
+    roles = {name: (name in left.on, name in right.on, name in step.after.on) for name in dims}
+    parts = ((True, True, True), (True, False, True), (False, True, True), (True, True, False))
+    return Product(*[tuple(dims[name] for name, role in roles.items() if role == part) for part in parts])
+
+
+def _stored(program: Program, value: int, s: Sharding, dtype: str, name: str = "") -> Sources:
+    access = Access(_settled(s), dtype, name)
+    return (Source((id(program), value), access, access, ()),)
+
+
+def _settled(s: Sharding) -> Sharding:
+    """Without partial sums, which say nothing about the bytes of a part."""
+    return Sharding.of(s.dims, s.axes) if s.partial else s
+
+
+def _joined(sources: Sequence[Source]) -> tuple[Access, ...]:
+    """Each value once: the part that is read, or all of it where different parts are."""
+    by_value: dict[tuple[int, int], dict[tuple[int, ...], Source]] = {}
+    for source in sources:
+        by_value.setdefault(source.value, {}).setdefault(source.cuts, source)
+    found = [[*parts.values()] for parts in by_value.values()]
+    return tuple(parts[0].part if len(parts) == 1 else parts[0].whole for parts in found)
+
+
+def _through(source: Source, step: Step, place: int) -> Source:
+    """What of a value is still read behind a fused step."""
+    before, part = step.before[place], source.part
+    if step.kind in CUTTING:
+        s = _restricted(part.sharding, before, step.after)
+        return source._replace(part=part._replace(sharding=s), cuts=(*source.cuts, step.output))
+    if step.kind == "reshape" and (part.sharding.dims, part.sharding.axes) == (before.dims, before.axes):
+        return source._replace(part=part._replace(sharding=_settled(step.after)))
+    return source
+
+
+def _restricted(s: Sharding, before: Sharding, after: Sharding) -> Sharding:
+    """The same cut of a tensor that broadcasts: only along dimensions that it has, as the step found them."""
+    was, new = ({d.name: (d, on) for d, on in zip(t.dims, t.axes, strict=True)} for t in (before, after))
+    parts = [new[d.name] if was.get(d.name) == (d, on) else (d, on) for d, on in zip(s.dims, s.axes, strict=True)]
+    return Sharding.of(tuple(dim for dim, _ in parts), tuple(on for _, on in parts))
+
+
+# ---- loops ------------------------------------------------------------------------------------------------------
+
+
+def _body_inputs(step: Step, known: dict[int, Sources]) -> Iterator[Sources]:
+    """What is carried lies in memory; of a stack each turn reads one entry; the rest is as it is outside."""
+    n_carry, body = step.params["n_carry"], step.body
+    for place, (value, port) in enumerate(zip(step.inputs, body.inputs, strict=True)):
+        if place < n_carry:
+            yield _stored(body, port.value, port.sharding, port.dtype)
+        elif place < n_carry + step.params["n_stacked"]:
+            over = step.before[place].dims[0].name
+            yield tuple(source._replace(whole=_entry(source.whole, over), part=_entry(source.part, over))
+                        for source in known[value])  # fmt: skip
+        else:
+            yield known[value]
+
+
+def _entry(access: Access, over: str) -> Access:
+    """One entry of a stack; what has not the stack's dimension is the same for all."""
+    kept = [(d, on) for d, on in zip(access.sharding.dims, access.sharding.axes, strict=True) if d.name != over]
+    return access._replace(sharding=Sharding.of(tuple(d for d, _ in kept), tuple(on for _, on in kept)))
