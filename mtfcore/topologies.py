@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -33,6 +33,7 @@ class GridAxis:
     wraps: bool
     bytes_per_second: float
     kind: str  # "links" between chips, "cores" within one, "switch" within a node, "network" between nodes
+    hop_seconds: float = 0.0  # what one hop takes however little it carries; 0 where nothing is published
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,28 @@ def _rule(chip: Chip) -> str:
 def _nearest(chip: Chip, sizes: tuple[int, ...]) -> str:
     """The legal grid most like the one asked for: about as many chips, then axes about as long."""
     asked = [max(size, 1) for size in sizes] or [1]
+    return f"'{chip.name}:{'x'.join(map(str, min(_legal(chip), key=lambda grid: _unlike(grid, asked))))}'"
 
-    def unlike(grid: tuple[int, ...]) -> tuple[float, float, tuple[int, ...]]:
-        lengths = sum(abs(a - b) for a, b in itertools.zip_longest(grid[::-1], asked[::-1], fillvalue=1))
-        return (round(abs(math.log(math.prod(grid) / math.prod(asked))), 9), lengths, grid)
 
-    return f"'{chip.name}:{'x'.join(map(str, min(_legal(chip), key=unlike)))}'"
+def _unlike(grid: Sequence[int], asked: Sequence[int]) -> tuple[float, int, Sequence[int]]:
+    lengths = sum(abs(a - b) for a, b in itertools.zip_longest(grid[::-1], asked[::-1], fillvalue=1))
+    return (round(abs(math.log(math.prod(grid) / math.prod(asked))), 9), lengths, grid)
+
+
+def nearest_with(like: Topology, devices: int) -> Topology | None:
+    """The slice of the same kind of chip with so many devices whose grid is most like this one's; None if none."""
+    chips_, rest = divmod(devices, like.chip.devices)
+    fits = [] if rest else _by_size(like.chip).get(chips_, ())
+    return Topology(like.chip, min(fits, key=lambda grid: _unlike(grid, like.grid))) if fits else None
+
+
+@cache
+def _by_size(chip: Chip) -> dict[int, list[tuple[int, ...]]]:
+    """Every grid that a chip comes in, by how many chips it has."""
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for grid in _legal(chip):
+        found.setdefault(math.prod(grid), []).append(grid)
+    return found
 
 
 def _axes(slice_: Topology) -> tuple[GridAxis, ...]:
