@@ -18,6 +18,7 @@ file to read: `costs/against_published`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,6 +29,8 @@ from typing import Any
 PAPERS = {"second": "second_paper.json", "first": "first_paper.json"}
 IN_SECONDS = {"s": 1.0, "ms": 1e-3}
 LATENCIES = ("latency", "step latency")
+REPEATING = ("Headlines",)  # a table whose rows say again what others say
+NUMBER = re.compile(r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e\d+)?)(?: (\S+))?")  # and at most one unit
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Published:
     source: str
     how: str = ""
     left_out: str = ""
+    note: str = ""
     setup: Mapping[str, Any] = field(default_factory=dict, hash=False)
     assumed: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -79,7 +83,7 @@ def latency_rows() -> tuple[Published, ...]:
     """The latencies that can be predicted, one of each setup: of the phase where it is printed, else of one step."""
     found: dict[tuple[str, str], Published] = {}
     for row in sorted(_all(), key=lambda row: LATENCIES.index(row.quantity) if row.is_latency else 0):
-        if row.is_latency and not row.left_out and row.setup:
+        if row.is_latency and not row.left_out and row.table not in REPEATING:
             found.setdefault((row.table, row.name), row)
     return tuple(row for row in _all() if found.get((row.table, row.name)) is row)
 
@@ -120,24 +124,15 @@ def _titled(paper: str, table: str) -> str:
 
 
 def _published(paper: str, table: str, quantity: str, said: Mapping[str, Any], setup: dict[str, Any]) -> Published:
-    printed, _, unit = said["printed"].partition(" ")
-    value = as_number(printed)
-    if value is None:
-        printed, unit = said["printed"], said.get("unit", "")
-    half = None if value is None else said.get("rounding", half_of_last_digit(printed))
+    number = NUMBER.fullmatch(said["printed"])
+    printed, unit = (number[1], number[2] or "") if number else (said["printed"], "")
+    value = float(printed.replace(",", "")) if number else None
+    half = said.get("rounding", half_of_last_digit(printed)) if number else None
     plain = {name: said[name] for name in ("name", "sure", "source") if name in said}
-    more = {name: said[name] for name in ("how", "left_out") if name in said}
+    more = {name: said[name] for name in ("how", "left_out", "note") if name in said}
     assumed = {name: why for name, why in said.get("assumed", {}).items() if name in setup}
     return Published(paper, table, quantity=quantity, printed=printed, unit=unit, value=value, half_unit=half,
                      setup=MappingProxyType(setup), assumed=MappingProxyType(assumed), **plain, **more)  # fmt: skip
-
-
-def as_number(printed: str) -> float | None:
-    """A printed number, thousands parted by commas; None for words."""
-    try:
-        return float(printed.replace(",", ""))
-    except ValueError:
-        return None
 
 
 def half_of_last_digit(printed: str) -> float:
