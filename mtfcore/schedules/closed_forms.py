@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from mtfcore.errors import LayoutError
 from mtfcore.schedules.hops import Bytes, plain
@@ -32,18 +33,31 @@ LINE, TWO_WAY = "line", "two_way"
 
 def steps(kind: str, group: int, way: str) -> int:
     """How many steps a collective takes on one axis."""
-    if group == 1:
-        return 0
-    if kind == "all_to_all" and way == LINE:  # at most group/4 blocks in a message
+    if kind == "all_to_all" and way == LINE and group > 1:  # at most group/4 blocks in a message
         return math.ceil(Fraction(group**2 // 4, max(1, group // 4)))
-    once = group // 2 if way == TWO_WAY else group - 1
-    return 2 * once if kind == "all_reduce" else once
+    return hops(kind, group, way)
+
+
+def hops(kind: str, group: Any, way: str) -> Any:
+    """How many hops follow one another at least: to the farthest device; arrays of groups give arrays."""
+    farthest = group // 2 if way == TWO_WAY else group - 1
+    return 2 * farthest if kind == "all_reduce" else farthest
+
+
+def ratio(kind: str, group: Any, way: str) -> tuple[Any, Any]:
+    """Time in link units over `n_bytes`, on one axis: numerator and denominator, whole numbers or arrays of them."""
+    if kind == "all_to_all":
+        return _crossing_blocks(group, way)
+    once, both_ways = group - 1, 2 if way == TWO_WAY else 1
+    return {
+        "all_gather": (once, both_ways),
+        "reduce_scatter": (once, both_ways * group),
+        "all_reduce": (2 * once, both_ways * group),
+    }[kind]
 
 
 def busiest_link_bytes(kind: str, n_bytes: int, group: int, way: str) -> Bytes:
     """Bytes over the directed link that carries most, on one axis."""
-    if kind == "all_to_all":
-        return plain(Fraction(n_bytes * _crossing_blocks(group, way)) / group)
     if kind == "all_reduce" and way == LINE:
         return n_bytes if group > 1 else 0
     return time_bytes(kind, n_bytes, group, way)
@@ -56,10 +70,9 @@ def time_bytes(kind: str, n_bytes: int, sizes: int | Sequence[int], way: str) ->
         raise LayoutError(f"no closed form for axes of different sizes {tuple(sizes)}: ask the schedule's time_bytes")
     group, axes = math.prod(sizes), max(1, len(sizes))
     if kind == "all_to_all":
-        return busiest_link_bytes(kind, n_bytes, sizes[0] if sizes else 1, way)
-    blocks = {"all_gather": Fraction(group - 1), "reduce_scatter": Fraction(group - 1, group)}
-    blocks["all_reduce"] = 2 * blocks["reduce_scatter"]
-    return plain(n_bytes * blocks[kind] / (axes * (2 if way == TWO_WAY else 1)))
+        group, axes = sizes[0] if sizes else 1, 1
+    above, below = ratio(kind, group, way)
+    return plain(Fraction(n_bytes * above, below * axes))
 
 
 def line_sent_bytes(kind: str, n_bytes: int, group: int, position: int) -> Bytes:
@@ -76,10 +89,12 @@ def line_sent_bytes(kind: str, n_bytes: int, group: int, position: int) -> Bytes
     return plain(Fraction(n_bytes * blocks[kind], group))
 
 
-def _crossing_blocks(group: int, way: str) -> Fraction:
-    """All-to-all: how many of the blocks cross the busiest link in its direction."""
+def _crossing_blocks(group: Any, way: str) -> tuple[Any, Any]:
+    """All-to-all: how many of the blocks cross the busiest link in its direction, over how many there are.
+
+    A line is cut in the middle: each of ⌊g/2⌋ devices has a block for each of the others. On a two-way ring a block
+    goes g/4 hops on average, over two links a device: g²/8 blocks a link; on a one-way ring (g−1)/2 hops, over one.
+    """
     if way == LINE:
-        return Fraction(group**2 // 4)
-    if way == TWO_WAY:
-        return Fraction(group**2 - group % 2, 8)
-    return Fraction(group * (group - 1), 2)
+        return group**2 // 4, group
+    return (group**2 - group % 2, 8 * group) if way == TWO_WAY else (group - 1, 2)
