@@ -48,10 +48,14 @@ class Access(NamedTuple):
     name: str
 
 
+Loops = tuple[tuple[str, int], ...]
+
+
 class Work(NamedTuple):
     """One step, its `times` multiplied by those of the loops around it, and what it asks of a device each time."""
 
     step: Step
+    loops: Loops  # around it: the dimension of the stack ("" where there is none), and how many turns
     product: Product | None
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
@@ -72,7 +76,7 @@ Sources = tuple[Source, ...]
 def works(program: Program) -> tuple[Work, ...]:
     """Every step in the order of `program.walk()`, but for the loops themselves."""
     inputs = [_stored(program, port.value, port.sharding, port.dtype, port.name) for port in program.inputs]
-    return tuple(_works(program, inputs, 1))
+    return tuple(_works(program, inputs, ()))
 
 
 def local_size(local: Local, mesh: Mesh) -> int:
@@ -89,14 +93,14 @@ def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:
 # ---- one walk: what every value is made of ----------------------------------------------------------------------
 
 
-def _works(program: Program, inputs: Sequence[Sources], times: int) -> Iterator[Work]:
+def _works(program: Program, inputs: Sequence[Sources], loops: Loops) -> Iterator[Work]:
     known: dict[int, Sources] = {port.value: found for port, found in zip(program.inputs, inputs, strict=True)}
     handed_out = {port.value for port in program.outputs}
     for step in program.steps:
         if step.body is not None:
-            yield from _works(step.body, _body_inputs(step, known), times * step.times)
+            yield from _works(step.body, _body_inputs(step, known), (*loops, (_stack_name(step), step.times)))
         else:
-            yield _work(dataclasses.replace(step, times=step.times * times), known, handed_out)
+            yield _work(step, loops, known, handed_out)
         if step.kind in FUSED and step.output not in handed_out:
             found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
             known[step.output] = tuple(dict.fromkeys(found))
@@ -105,13 +109,16 @@ def _works(program: Program, inputs: Sequence[Sources], times: int) -> Iterator[
             known[value] = _stored(program, value, program.shardings[value], program.dtypes[value])
 
 
-def _work(step: Step, known: dict[int, Sources], handed_out: set[int]) -> Work:
+def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[int]) -> Work:
+    times = math.prod(turns for _, turns in loops)
+    step = dataclasses.replace(step, times=step.times * times) if times > 1 else step
     if step.is_collective or (step.kind in FUSED and step.output not in handed_out):
-        return Work(step, None, (), ())
+        return Work(step, loops, None, (), ())
     made = Access(_settled(step.after), step.dtype, "")
     if step.kind == "gather":  # as many rows as it returns
-        return Work(step, None, (made,), (made,))
-    return Work(step, _product(step), _joined([source for n in step.inputs for source in known[n]]), (made,))
+        return Work(step, loops, None, (made,), (made,))
+    reads = _joined([source for n in step.inputs for source in known[n]])
+    return Work(step, loops, _product(step), reads, (made,))
 
 
 def _product(step: Step) -> Product | None:
@@ -173,10 +180,14 @@ def _body_inputs(step: Step, known: dict[int, Sources]) -> Iterator[Sources]:
             yield _stored(body, port.value, port.sharding, port.dtype)
         elif place < n_carry + step.params["n_stacked"]:
             over = step.before[place].dims[0].name
-            yield tuple(source._replace(whole=_entry(source.whole, over), part=_entry(source.part, over))
-                        for source in known[value])  # fmt: skip
+            entries = [(_entry(source.whole, over), _entry(source.part, over)) for source in known[value]]
+            yield tuple(s._replace(whole=w, part=p) for s, (w, p) in zip(known[value], entries, strict=True))
         else:
             yield known[value]
+
+
+def _stack_name(step: Step) -> str:
+    return step.before[step.params["n_carry"]].dims[0].name if step.params["n_stacked"] else ""
 
 
 def _entry(access: Access, over: str) -> Access:
