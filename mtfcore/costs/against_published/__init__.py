@@ -1,0 +1,17 @@
+"""Every published figure that can be computed beside what this library says of it.
+
+    python -m mtfcore.costs.against_published "Table D.2"          # one table; without a name, all of them
+
+    >>> from mtfcore.costs.against_published import compare, table_of
+    >>> print(table_of(compare("Table 1")))
+
+The figures are `mtfcore.reference`'s; ours are modelled, published ones say where they are printed. First file to
+read: `prediction`.
+"""
+
+from mtfcore.costs.against_published.comparing import Comparison, compare, left_out, table_of
+from mtfcore.costs.against_published.predicting import predicted
+from mtfcore.costs.against_published.prediction import Prediction
+from mtfcore.costs.against_published.summing import Errors, errors, summary
+
+__all__ = ["Comparison", "Errors", "Prediction", "compare", "errors", "left_out", "predicted", "summary", "table_of"]

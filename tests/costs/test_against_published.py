@@ -1,0 +1,120 @@
+"""Every published figure that can be computed beside ours, within the limits that each table deserves."""
+
+from __future__ import annotations
+
+import pytest
+
+from mtfcore.costs.against_published import (
+    Comparison,
+    Prediction,
+    compare,
+    errors,
+    left_out,
+    predicted,
+    summary,
+    table_of,
+)
+from mtfcore.costs.against_published.__main__ import main
+from mtfcore.costs.against_published.predicting import predictor
+from mtfcore.reference import rows
+
+# tables of formulas and dimensions → the rows that do not round to what is printed, and by how much they may be off
+EXACT = {
+    "Table 1": {},
+    "Table D.1": {},
+    "Hardware": {},
+    "Figure 3, crossings": {},
+    "first paper, Table 1": {},
+    "first paper, Table 2": {},
+    "first paper, Appendix B": {},
+    # 540.35 billion is printed: the matrices alone make 540.357, with norms 540.359
+    "Models": {"Models: PaLM 540B: parameters": 2e-5},
+    # 0.155 billion from the printed dimensions, and 0.156 with norms and positions; 0.15 is printed
+    "first paper, Table 3": {"first paper, Table 3: translation 0.15b: parameters": 0.039},
+    # 11.5 PFLOP/s of 512 cores is a rounded 11.52, 22.5 TFLOP/s each
+    "first paper, Cluster": dict.fromkeys(
+        ("first paper, Cluster: 512 TPU v2 cores: peak a core", "first paper, Cluster: 512 TPU v2 cores: peak a chip"),
+        0.002,
+    ),
+}
+
+
+@pytest.mark.parametrize("table", EXACT)
+def test_formulas_and_dimensions_give_what_is_printed(table):
+    found = compare(table)
+    assert len(found) == len([row for row in rows(table=table) if not row.left_out]) > 0
+    off = {each.row.key: each.error for each in found if not each.agrees}
+    assert set(off) == set(EXACT[table])
+    assert all(abs(error) <= EXACT[table][key] for key, error in off.items())
+
+
+def test_caches_and_contexts_of_the_headlines():
+    """3 TB, three times the parameters, and 32 times the context."""
+    found = [each for each in compare("Headlines") if each.row.quantity in ("cache", "ratio", "multiple")]
+    assert [each.agrees for each in found] == [True] * 3
+
+
+def test_figure_3_within_a_thousandth():
+    found = compare("Figure 3")
+    assert len(found) == 56 and errors(found).worst <= 0.001
+
+
+def test_every_figure_is_predicted_or_says_why_not():
+    waiting = [row.key for row in rows() if not row.left_out and predictor(row) is None]
+    assert waiting == []
+
+
+def test_nothing_left_out_is_predicted():
+    assert not [row for row in left_out() if predicted(row) is not None]
+    assert len(left_out()) + len([row for row in rows() if not row.left_out]) == len(rows())
+
+
+def test_a_wrong_formula_does_not_agree():
+    """The ratio of the batch layout is n over the batch of all processors together."""
+    row, = (each for each in rows(table="first paper, Table 1", quantity="ratio") if each.name == "batch:all")
+    wrong = type(row)(**{**vars(row), "printed": "n/d_io"})
+    assert predicted(row).agrees and not predicted(wrong).agrees
+
+
+def test_a_wrong_number_does_not_agree():
+    row = rows(table="Table 1", quantity="context")[0]
+    assert Comparison(row, Prediction(1339.0)).agrees
+    assert not Comparison(row, Prediction(1341.0)).agrees
+    assert Comparison(row, Prediction(1320.0 * 1.1)).error == pytest.approx(0.1)
+    assert Comparison(row, Prediction("about 1,320")).error is None
+
+
+def test_errors_of_a_group():
+    row = rows(table="Table 1", quantity="context")[0]
+    found = errors(Comparison(row, Prediction(row.value * (1 + off / 100))) for off in (-10, 0, 1, 2, 3, 4, 5, 6, 7, 8))
+    assert found.n == 10 and found.agreeing == 2
+    assert (found.median, found.ninth_tenth, found.worst) == pytest.approx((0.045, 0.08, 0.10))
+    assert errors([]) is None
+
+
+def test_the_table_says_what_is_published_and_what_is_modelled():
+    table = table_of(compare("Table 1"), "Table 1")
+    assert [column.title for column in table.columns][2:4] == ["published", "ours, modelled"]
+    assert table.rows[0]["published"] == "1,320 tokens" and table.rows[0]["ours"] == "1,333 tokens"
+    assert "the grid is ours" in str(table)
+    assert "<td" in table._repr_html_()
+
+
+def test_the_command(capsys):
+    assert main(["table 1", "Figure 3"]) == 0
+    shown = capsys.readouterr().out
+    assert "The longest context whose keys and values fit" in shown and "XYZ weight-gathered, 2,048 tokens" in shown
+    assert "modelled" in shown and "published" in shown and "not predicted, 4 of its figures: given" in shown
+    assert shown.count("nine in ten within") == 1
+
+
+def test_the_command_names_the_nearest_table(capsys):
+    with pytest.raises(SystemExit):
+        main(["Table 9"])
+    assert "no table 'Table 9'" in capsys.readouterr().err
+
+
+def test_the_summary_has_a_line_a_table():
+    lines = summary(["Figure 3", "Table 1", "first paper, Training"]).rows
+    assert [line["group"] for line in lines] == ["Figure 3", "Table 1"]
+    assert lines[0]["n"] == 56 and lines[0]["worst"] < 0.001
