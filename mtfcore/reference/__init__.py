@@ -1,6 +1,6 @@
 """Published figures as data, each with its public source.
 
-    >>> [row.printed for row in mtfcore.reference.rows(table="Table 2", quantity="latency")]
+    >>> [row.printed for row in rows(table="Table 2", quantity="latency")]
     ['0.29', '1.82', '85.2', '6.0']
 
 `chips.json` is read by `mtfcore.chips`, `second_paper.json` and `first_paper.json` by `figures`. First file to read:

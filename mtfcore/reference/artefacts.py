@@ -1,6 +1,5 @@
 """What each published artefact becomes here: its explorer, its lesson, and the tests that hold it, with the tolerance.
 
-    >>> print(table())
     >>> [each.tolerance for each in artefacts() if each.where == "Figure 3"]
     ['0.1 %']
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import pkgutil
+
 import pytest
 
+import mtfcore.costs.against_published as against
+import mtfcore.reference as reference
 from mtfcore.costs.against_published import (
     Comparison,
     Prediction,
@@ -37,6 +43,15 @@ EXACT = {
         0.002,
     ),
 }
+
+MODULES = [importlib.import_module(found.name) for package in (against, reference)
+           for found in pkgutil.iter_modules(package.__path__, package.__name__ + ".")]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", [against, reference, *MODULES], ids=lambda module: module.__name__)
+def test_the_examples_in_docstrings_are_true(module):
+    names = {**vars(reference), **vars(against), **vars(module)}
+    assert not doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS).failed
 
 
 @pytest.mark.parametrize("table", EXACT)
