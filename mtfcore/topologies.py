@@ -6,13 +6,17 @@
 
 A mesh is a naming abstraction (`mesh`); this is the wires. Several devices of one chip are a last axis of the grid,
 with links of their own. GPUs: `h100:8` is a node behind one switch, `h100:4x8` four of them on a slower network.
-Which axes wrap: How to Scale Your Model, part 2. Next file to read: `costs`.
+
+Which axes wrap (each chip's `wraps` says from where): on v4, v5p and v7x all axes of slices made of whole 4 x 4 x 4
+cubes; on v5e and v6e an axis of 16; on v2 and v3 an axis as long as the pod's. Grids smaller than a pod are powers of
+two along each axis. How to Scale Your Model, part 2. Next file to read: `costs/wiring`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +27,7 @@ from mtfcore.errors import LayoutError, nearest
 from mtfcore.numbers import count
 
 CUBE = 4  # an axis of v4, v5p and v7x wraps in slices made of whole 4 x 4 x 4 cubes
+NODES = 512  # the most nodes of a network that a name may have
 
 
 @dataclass(frozen=True)
@@ -95,55 +100,99 @@ def topology(text: str | Topology) -> Topology:
         return text
     name, _, grid = text.partition(":") if isinstance(text, str) else ("", "", "")
     if name.strip().casefold() not in chips():
-        raise LayoutError(f"no topology {text!r:.200}; write e.g. 'v4:4x4x4'; chip {name!r}: {nearest(name, chips())}")
+        raise LayoutError(f"no topology {text!r:.200}{_product(name) or _example(name, _sizes(grid))}")
     of, sizes = chip(name), _sizes(grid)
-    if sizes not in _legal(of):
-        raise LayoutError(f"no topology {text!r:.200}: {_rule(of)}; nearest: {_nearest(of, sizes)}")
+    if sizes not in legal(of):
+        raise LayoutError(f"no topology {text!r:.200}: {rule(of)}; nearest: {_nearest(of, sizes)}")
     return Topology(of, sizes)
 
 
 def _sizes(grid: str) -> tuple[int, ...]:
     words = grid.strip().casefold().split("x")
-    return tuple(int(word) for word in words if word.isdecimal()) if all(w.isdecimal() for w in words) else ()
+    return tuple(int(word) for word in words) if all(w.isdecimal() for w in words) else ()
+
+
+def _example(name: str, sizes: tuple[int, ...]) -> str:
+    """What is written for a chip that is not known: the same grid, of the latest kind that comes in it."""
+    has = [of for of in chips().values() if of.kind == "TPU" and sizes in legal(of)]
+    like = Topology(has[-1], sizes) if has else "v4:4x4x4"
+    return f"; write e.g. '{like}'; chip {name!r:.100}: {nearest(name, chips())}"
+
+
+def _product(name: str) -> str:
+    """What to write for a name of a cloud's product: `v5p-8` counts cores, `v5litepod-16` chips."""
+    match = re.fullmatch(r"(v2|v3|v4|v5p|v5e|v5lite|v6e)(?:pod)?-(\d+)", name.strip().casefold())
+    if not match or not (number := int(match[2])):
+        return ""
+    of = chip({"v5lite": "v5e"}.get(match[1], match[1]))
+    count_, rest = divmod(number, of.value("cores"))
+    if rest or not (even := _even(of, count_)):
+        return ""
+    return f": a product's name, of {count(number, 'core')} on {count(count_, 'chip')}; write '{Topology(of, even)}'"
+
+
+# ---- which grids there are
 
 
 @cache
-def _legal(chip: Chip) -> frozenset[tuple[int, ...]]:
+def legal(chip: Chip) -> frozenset[tuple[int, ...]]:
+    """Every grid that this kind of chip comes in."""
     return frozenset(_grids(chip))
 
 
 def _grids(chip: Chip) -> Iterator[tuple[int, ...]]:
-    """Every grid that this kind of chip comes in."""
     if chip.network == "switch":
         node = range(1, chip.value("node_chips") + 1)
         yield from ((n,) for n in node)
-        yield from ((nodes, n) for nodes in range(1, 513) for n in node)
-    elif chip.network == "full":
-        yield from itertools.product(*([2**power for power in range(size.bit_length())] for size in chip.pod))
-    else:
+        yield from ((nodes, n) for nodes in range(1, NODES + 1) for n in node)
+    elif chip.network == "cubes":
         yield from itertools.product((1, 2, CUBE), repeat=3)
-        most, sizes = chip.value("most_chips"), range(CUBE, 65, CUBE)
-        yield from (grid for grid in itertools.product(sizes, repeat=3) if math.prod(grid) <= most)
+        yield from _cubes(chip.value("most_chips") // CUBE**3)
+    elif chip.network == "full":
+        yield from itertools.product(*({2**power for power in range(n.bit_length())} | {n} for n in chip.pod))
+    else:
+        yield from itertools.product(*(range(1, size + 1) for size in chip.pod))
 
 
-def _rule(chip: Chip) -> str:
+def _cubes(most: int) -> Iterator[tuple[int, ...]]:
+    """Every grid of at most so many whole cubes."""
+    for a in range(1, most + 1):
+        for b in range(1, most // a + 1):
+            yield from ((CUBE * a, CUBE * b, CUBE * c) for c in range(1, most // (a * b) + 1))
+
+
+def rule(chip: Chip) -> str:
     """What grids a chip comes in, in words."""
     if chip.network == "switch":
         most = chip.value("node_chips")
         return f"{chip.name} comes in nodes of up to {most}, '{chip.name}:{most}', or several, '{chip.name}:4x{most}'"
-    if chip.network == "full":
-        pod = "x".join(map(str, chip.pod))
-        return f"{chip.name} comes in grids of {len(chip.pod)} axes, each a power of two, up to {pod}"
-    return (
-        f"{chip.name} comes in grids of 3 axes of 1, 2 or {CUBE}, or of multiples of {CUBE}, "
-        f"up to {chip.value('most_chips'):,} chips"
-    )
+    if chip.network == "cubes":
+        return (
+            f"{chip.name} comes in grids of 3 axes of 1, 2 or {CUBE}, or of multiples of {CUBE}, "
+            f"up to {chip.value('most_chips'):,} chips"
+        )
+    axes = count(len(chip.pod), "axis", "axes")
+    step = ", each a power of two," if chip.network == "full" else ""
+    return f"{chip.name} comes in grids of {axes}{step} up to {'x'.join(map(str, chip.pod))}"
 
 
 def _nearest(chip: Chip, sizes: tuple[int, ...]) -> str:
     """The legal grid most like the one asked for: about as many chips, then axes about as long."""
     asked = [max(size, 1) for size in sizes] or [1]
-    return f"'{chip.name}:{'x'.join(map(str, min(_legal(chip), key=lambda grid: _unlike(grid, asked))))}'"
+    grids = legal(chip)
+    if chip.network == "switch":  # one node, or whole ones
+        grids = [grid for grid in grids if len(grid) == 1 or (grid[0] > 1 and grid[1] == chip.value("node_chips"))]
+    elif len(sizes) == 1:  # a number of chips
+        grids = [_even(chip, min(_by_size(chip), key=lambda number: _unlike([number], asked)))]
+    return f"'{Topology(chip, min(grids, key=lambda grid: _unlike(grid, asked)))}'"
+
+
+def _even(chip: Chip, number: int) -> tuple[int, ...]:
+    """The grid of so many chips whose axes are most alike, axes of 1 last; empty where there is none."""
+    grids = _by_size(chip).get(number, [()])
+    return min(
+        grids, key=lambda grid: (max(grid, default=0), -min(grid, default=0), [n if n > 1 else 1e9 for n in grid])
+    )
 
 
 def _unlike(grid: Sequence[int], asked: Sequence[int]) -> tuple[float, int, Sequence[int]]:
@@ -153,8 +202,8 @@ def _unlike(grid: Sequence[int], asked: Sequence[int]) -> tuple[float, int, Sequ
 
 def nearest_with(like: Topology, devices: int) -> Topology | None:
     """The slice of the same kind of chip with so many devices whose grid is most like this one's; None if none."""
-    chips_, rest = divmod(devices, like.chip.devices)
-    fits = [] if rest else _by_size(like.chip).get(chips_, ())
+    number, rest = divmod(devices, like.chip.devices)
+    fits = [] if rest else _by_size(like.chip).get(number, ())
     return Topology(like.chip, min(fits, key=lambda grid: _unlike(grid, like.grid))) if fits else None
 
 
@@ -162,27 +211,36 @@ def nearest_with(like: Topology, devices: int) -> Topology | None:
 def _by_size(chip: Chip) -> dict[int, list[tuple[int, ...]]]:
     """Every grid that a chip comes in, by how many chips it has."""
     found: dict[int, list[tuple[int, ...]]] = {}
-    for grid in _legal(chip):
+    for grid in legal(chip):
         found.setdefault(math.prod(grid), []).append(grid)
     return found
 
 
+# ---- the wires
+
+
+@cache
 def _axes(slice_: Topology) -> tuple[GridAxis, ...]:
     chip, grid = slice_.chip, slice_.grid
-    link = chip.link_bytes_per_second
+    link, hop = chip.link_bytes_per_second, chip.hop_seconds
     if chip.network == "switch":
         network = chip.value("network_bytes_per_second") or link
-        outer = [GridAxis(size, False, network, "network") for size in grid[:-1]]
-        return (*outer, GridAxis(grid[-1], False, link, "switch"))
-    if chip.network == "full":
-        wraps = [size == full for size, full in zip(grid, chip.pod, strict=True)]
-    else:
-        wraps = [all(size % CUBE == 0 for size in grid)] * len(grid)
-    axes = [GridAxis(size, size > 2 and wrap, link, "links") for size, wrap in zip(grid, wraps, strict=True)]
+        far = chip.value("network_hop_seconds") or 0.0
+        outer = [GridAxis(size, False, network, "network", far) for size in grid[:-1]]
+        return (*outer, GridAxis(grid[-1], False, link, "switch", hop))
+    axes = [GridAxis(n, n > 2 and wrap, link, "links", hop) for n, wrap in zip(grid, _wraps(chip, grid), strict=True)]
     return (*axes, *_cores(chip, link))
 
 
+def _wraps(chip: Chip, grid: tuple[int, ...]) -> list[bool]:
+    """For each axis whether wires join its ends."""
+    if chip.network == "full":
+        return [size == full for size, full in zip(grid, chip.pod, strict=True)]
+    whole_cubes = chip.network == "cubes" and all(size % CUBE == 0 for size in grid)
+    return [whole_cubes or chip.network == "torus"] * len(grid)
+
+
 def _cores(chip: Chip, link: float) -> list[GridAxis]:
-    """The devices of one chip: a last axis, at least as fast as the links between chips where none is published."""
+    """The devices of one chip: a last axis, as fast as the links between chips where nothing is published."""
     between: Any = chip.value("core_link_bytes_per_second")
     return [GridAxis(chip.devices, False, between or link, "cores")] if chip.devices > 1 else []
