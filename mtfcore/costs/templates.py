@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.costs.step_time import Rates
 from mtfcore.costs.step_work import works
 from mtfcore.costs.templates_rows import Row, input_sizes, rows_of
 from mtfcore.costs.templates_sizes import AXIS, SIZE, Meanings, Symbol
+from mtfcore.costs.templates_time import Legs, Timed, timed
 from mtfcore.costs.templates_work_out import Sheet
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.steps import Program
@@ -74,6 +76,10 @@ class Template:
         shape = np.broadcast_shapes(*[np.shape(value) for value in (*given.values(), fast_memory)])
         return Evaluated(self, self.sheet, self.sheet.work_out(given, fast_memory), shape)
 
+    def seconds(self, sizes: Sizes, mesh: Sizes, rates: Rates, legs: Legs) -> Timed:
+        """The time of every row on a device with these rates; `legs(axes)`: what a collective runs along."""
+        return timed(self.evaluate(sizes, mesh, fast_memory=rates.fast_memory_bytes), rates, legs)
+
     def _given(self, sizes: Sizes, mesh: Sizes) -> dict[Symbol, Any]:
         given = {Symbol(SIZE, name): sizes[name] for name in sizes} | {Symbol(AXIS, name): mesh[name] for name in mesh}
         known, faults = self.meanings.known, []
@@ -104,11 +110,15 @@ class Evaluated:
     values: list[Any]
     shape: tuple[int, ...]
 
-    def _rows(self, registers: Sequence[int]) -> np.ndarray:
-        made = np.empty((len(registers), *self.shape))
-        for place, register in enumerate(registers):
-            made[place] = self.values[register]
+    def stacked(self, amounts: Sequence[Any]) -> np.ndarray:
+        """One amount a row, each broadcast to all settings."""
+        made = np.empty((len(amounts), *self.shape))
+        for place, amount in enumerate(amounts):
+            made[place] = amount
         return made
+
+    def _rows(self, registers: Sequence[int]) -> np.ndarray:
+        return self.stacked([self.values[register] for register in registers])
 
     @cached_property
     def times(self) -> np.ndarray:

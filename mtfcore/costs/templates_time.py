@@ -1,0 +1,128 @@
+"""Seconds of a template: the formulas of `step_time`, which also price programs step by step, on arrays of settings.
+
+    >>> found = template.seconds({"B": np.arange(8, 520, 8), …}, {"x": 4, "y": 4}, rates("v4"), wire(…).legs)
+    >>> found.total, found.parts["hbm"]                        # one number a setting, all rows and turns added up
+
+`legs` says what a collective over some mesh axes runs along; the legs' sizes, ends and rates may be arrays too, so that
+one call covers many grids. Next file to read: `inference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtfcore.costs.step_time import Rates, Seconds, collective_time, local_time, padded_flops
+from mtfcore.errors import LayoutError
+from mtfcore.sharding import Axes
+from mtfcore.steps import COLLECTIVES
+
+if TYPE_CHECKING:
+    from mtfcore.costs.templates import Evaluated
+    from mtfcore.costs.wiring import Leg
+
+Legs = Callable[[Axes], Sequence["Leg"]]
+LOCAL, SENT = ("compute", "hbm"), ("link", "hops", "launch")
+ROUTED = ("permute", "halo_exchange")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Rows that one formula prices together, and the time of each, once: arrays (rows, *shape)."""
+
+    rows: tuple[int, ...]
+    once: Seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """The seconds of a template at many settings. Made by `Template.seconds`."""
+
+    evaluated: Evaluated
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def parts(self) -> dict[str, np.ndarray]:
+        """Seconds by what binds, as `Cost.parts` of a program: they add up to `total`."""
+        found = {part: np.zeros(self.evaluated.shape) for part in (*LOCAL, *SENT)}
+        for group in self.groups:
+            for part, took in _bound(group.once):
+                found[part] += self._turns(group, took)
+        return found
+
+    @cached_property
+    def total(self) -> np.ndarray:
+        """Seconds of one step after the other."""
+        found = np.zeros(self.evaluated.shape)
+        for group in self.groups:
+            found += self._turns(group, group.once.total)
+        return found
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Seconds of each row in all: an array (rows, *shape)."""
+        found = np.zeros((len(self.evaluated.template.rows), *self.evaluated.shape))
+        for group in self.groups:
+            for place, row in enumerate(group.rows):
+                found[row] = self.evaluated.values[self.evaluated.sheet.times[row]] * group.once.total[place]
+        return found
+
+    def _turns(self, group: Group, once: np.ndarray) -> np.ndarray:
+        """The rows of a group added up, each as often as it runs."""
+        times = [self.evaluated.values[self.evaluated.sheet.times[row]] for row in group.rows]
+        if all(np.ndim(each) == 0 for each in times):
+            return np.tensordot(np.array(times, float), once, 1)
+        return sum(each * row for each, row in zip(times, once, strict=True))
+
+
+def timed(evaluated: Evaluated, rates: Rates, legs: Legs) -> Timed:
+    """Every row priced: local ones by dtype, collectives by kind and axes."""
+    local: dict[str, list[int]] = {}
+    sent: dict[tuple[str, Axes], list[int]] = {}
+    for number, row in enumerate(evaluated.template.rows):
+        if row.kind in COLLECTIVES:
+            sent.setdefault((row.kind, row.axes), []).append(number)
+        else:
+            local.setdefault(row.dtype if row.product else "", []).append(number)
+    groups = [_local(evaluated, rows, dtype, rates) for dtype, rows in local.items()]
+    groups += [_sent(evaluated, rows, kind, legs(axes), rates) for (kind, axes), rows in sent.items()]
+    return Timed(evaluated, tuple(groups))
+
+
+def _local(evaluated: Evaluated, rows: Sequence[int], dtype: str, rates: Rates) -> Group:
+    sheet, values = evaluated.sheet, evaluated.values
+    n_bytes = evaluated.stacked([values[sheet.hbm_bytes[row]] for row in rows])
+    if not dtype:  # only reads and writes
+        return Group(tuple(rows), local_time(0, n_bytes, dtype, rates))
+    made: dict[tuple[int, ...], Any] = {}
+    for row in rows:
+        product = sheet.product[row]
+        if product not in made:
+            made[product] = padded_flops(*[values[register] for register in product], rates.tile)
+    flops = evaluated.stacked([made[sheet.product[row]] for row in rows])
+    return Group(tuple(rows), local_time(flops, n_bytes, dtype, rates))
+
+
+def _sent(evaluated: Evaluated, rows: Sequence[int], kind: str, legs: Sequence[Leg], rates: Rates) -> Group:
+    if kind in ROUTED and not rates.is_paper:
+        raise LayoutError(f"{kind} of {evaluated.template.name}: its way over the grid is found for one wiring at a "
+                          "time; plan and price each setting")  # fmt: skip
+    n_bytes = evaluated.stacked([evaluated.values[evaluated.sheet.n_bytes[row]] for row in rows])
+    once = collective_time(kind, n_bytes, legs, rates)
+    spread = {part: np.broadcast_to(getattr(once, part), n_bytes.shape) for part in (*SENT, "total")}
+    return Group(tuple(rows), Seconds(**spread))
+
+
+def _bound(once: Seconds) -> Iterator[tuple[str, np.ndarray]]:
+    """The time of each row, given to what binds it; launching stands by itself."""
+    took = once.total - once.launch
+    for first, second in ((once.compute, once.hbm), (once.link, once.hops)):
+        if np.ndim(first) or np.ndim(second):
+            mine = np.where(first >= second, took, 0.0)
+            yield from zip(LOCAL if first is once.compute else SENT, (mine, took - mine), strict=False)
+    if np.ndim(once.launch):
+        yield "launch", once.launch
