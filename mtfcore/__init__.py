@@ -86,7 +86,7 @@ from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
-    "partitioned": "whole", "search_layout": "costs.search.layouts", "single": "whole",
+    "partitioned": "whole", "price": "costs.pricing", "search_layout": "costs.search.layouts", "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 
@@ -150,6 +150,7 @@ __all__ = [
     "partitioned",
     "plan",
     "power",
+    "price",
     "random_gumbel",
     "random_normal",
     "random_uniform",

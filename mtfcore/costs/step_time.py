@@ -17,7 +17,7 @@ its hops; see `collectives`). Models of a device:
 * "paper" is the one of the chip's own paper: the first for v2 and v3, else the second.
 
 All functions take numbers or numpy arrays: `pricing` calls them step by step, `inference` for many settings at once.
-Next file to read: `pricing`.
+Next file to read: `asking`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 
 from mtfcore.chips import Chip, chip
 from mtfcore.costs.collectives import PLAIN, How, Load, Took, collective
+from mtfcore.dtypes import canonical, itemsize
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.steps import link_bytes
 
@@ -64,9 +65,16 @@ class Rates:
     launch_seconds: float = 0.0  # what starting one collective takes
     is_calibrated: bool = False
 
+    def faster(self, resource: str, times: float = 2.0) -> Rates:
+        """The same device with one resource so many times as fast: "compute", "hbm" or "link"."""
+        if resource == "link":
+            return replace(self, how=replace(self.how, link_share=self.how.link_share * times))
+        name = f"{resource}_share"
+        return replace(self, **{name: getattr(self, name) * times})
+
     def peak(self, dtype: str) -> float:
         """Peak FLOPs a second for operands of a dtype."""
-        return _peak(self.chip, dtype)
+        return _peak(self.chip, canonical(dtype))
 
     @property
     def is_paper(self) -> bool:
@@ -99,10 +107,10 @@ def rates(of: str | Chip, model: str = "physical", how: How | None = None) -> Ra
     if model == "paper":
         model = PAPERS[c.name not in FIRST_PAPER_CHIPS]
     how = How(exact=model != "second paper") if how is None else how
+    tile = (1, 1) if model in PAPERS else _tile(c)
     plain = Rates(
-        c, model, c.hbm_bytes_per_second_per_device, _fast_memory(c), _tile(c), c.link_bytes_per_second,
-        _all_links(c), how,
-    )  # fmt: skip
+        c, model, c.hbm_bytes_per_second_per_device, _fast_memory(c), tile, c.link_bytes_per_second, _all_links(c), how
+    )
     return _calibrated(plain) if model == "calibrated" else plain
 
 
@@ -128,12 +136,25 @@ def hbm_seconds(n_bytes: Number, rates: Rates) -> Number:
     return n_bytes / (rates.hbm_bytes_per_second * rates.hbm_share)
 
 
-def padded_flops(batch: Number, rows: Number, columns: Number, depth: Number, rates: Rates) -> Number:
-    """What a matrix unit does for a product: it works on whole tiles, so rows, columns and depth are rounded up."""
-    if rates.is_paper:
-        return 2 * batch * rows * columns * depth
-    high, wide = rates.tile
-    return 2 * batch * rounded_up(rows, high) * rounded_up(columns, wide) * rounded_up(depth, high)
+def padded_flops(batch: Number, rows: Number, columns: Number, depth: Number, tile: tuple[int, int]) -> Number:
+    """What a matrix unit does for a product: it works on whole tiles, so rows, columns and depth are rounded up.
+
+    One row and one column make no matrix: such sums of products are done element by element, without padding.
+    """
+    high, wide = tile
+    plain = 2 * batch * rows * columns * depth
+    whole = 2 * batch * rounded_up(rows, high) * rounded_up(columns, wide) * rounded_up(depth, high)
+    one = rows * columns == 1
+    return np.where(one, plain, whole) if isinstance(one, np.ndarray) else plain if one else whole
+
+
+def critical_batch(dtype: str, weights: str, rates: Rates) -> float:
+    """Rows with which a product by weights stored in a type takes as long to compute as to read them.
+
+    Each row needs 2 FLOPs a weight, so the peak over HBM's rate, times the bytes of a weight over 2.
+    """
+    compute, hbm = rates.peak(dtype) * rates.compute_share, rates.hbm_bytes_per_second * rates.hbm_share
+    return compute * itemsize(weights) / (2 * hbm)
 
 
 def rounded_up(size: Number, tile: int) -> Number:
@@ -176,7 +197,8 @@ def _paper_seconds(kind: str, n_bytes: Number, group: Number, rates: Rates) -> N
     if rates.how.exact and kind not in ("permute", "halo_exchange"):
         sent = float(link_bytes(kind, n_bytes, group)) if _whole(n_bytes, group) else sent * (group - 1) / group
     first = rates.model == "first paper"
-    return sent / (rates.link_bytes_per_second if first else rates.all_links_bytes_per_second)
+    rate = rates.link_bytes_per_second if first else rates.all_links_bytes_per_second
+    return sent / (rate * rates.how.link_share)
 
 
 def _whole(*numbers: Number) -> bool:

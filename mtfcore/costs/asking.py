@@ -1,0 +1,108 @@
+"""Each step of a program with what it asks of a device, and the seconds of that on a wiring: all that pricing sums up.
+
+    >>> [ask.flops for ask in asks(prog, rates("v4"))]
+    [8388608, …]
+
+Next file to read: `pricing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from mtfcore.costs.permute_routes import route
+from mtfcore.costs.step_time import Rates, Seconds, collective_label, collective_time, local_time, padded_flops
+from mtfcore.costs.step_work import Work, hbm_bytes, local_size, works
+from mtfcore.costs.wiring import Leg, Wiring
+from mtfcore.mesh import Mesh
+from mtfcore.steps import Program, Step
+
+ROUTED = ("permute", "halo_exchange")
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """What one step asks of a device each time; nothing here depends on where the mesh lies."""
+
+    number: str  # as in the program's table
+    work: Work
+    flops: int  # with the padding of the matrix unit
+    hbm_bytes: int
+    split: int  # over how many devices the work is split; the others repeat it
+
+    @property
+    def step(self) -> Step:
+        """The step, its `times` multiplied by those of the loops around it."""
+        return self.work.step
+
+
+def asks(program: Program, at: Rates) -> tuple[Ask, ...]:
+    """Every step but the loops themselves, in the order in which they run."""
+    return _asks(program, at.tile, at.fast_memory_bytes)
+
+
+def seconds(ask: Ask, wired: Wiring, at: Rates, alone: bool = False) -> Seconds:
+    """The time of one step, once. `alone`: as if no other group used the links of this one."""
+    step = ask.step
+    if not step.is_collective:
+        return local_time(ask.flops, ask.hbm_bytes, step.dtype, at)
+    if step.group == 1:
+        return Seconds()
+    legs, loads = _legs(step, wired, at)
+    if alone:
+        legs = tuple(replace(leg, bytes_per_second=leg.bytes_per_second * leg.shared, shared=1) for leg in legs)
+    return collective_time(step.kind, step.n_bytes, legs, at, loads)
+
+
+def label(ask: Ask, wired: Wiring, at: Rates) -> str:
+    """How a collective runs; of a product, which part of its FLOPs is padding."""
+    step = ask.step
+    if step.is_collective:
+        legs, loads = _legs(step, wired, at)
+        return collective_label(step.kind, legs, at, loads)
+    return f"{1 - step.flops / ask.flops:.0%} of the FLOPs pad tiles" if ask.flops > step.flops else ""
+
+
+def _legs(step: Step, wired: Wiring, at: Rates) -> tuple[tuple[Leg, ...], tuple | None]:
+    """What a collective runs along; of a permute, where it goes on the grid as well."""
+    if step.kind in ROUTED and not at.is_paper:
+        return route(step, wired, at.how.way)
+    return wired.legs(step.axes), None
+
+
+@lru_cache(maxsize=64)
+def _asks(program: Program, tile: tuple[int, int], fast_memory_bytes: float) -> tuple[Ask, ...]:
+    mesh, numbers = program.mesh, _numbers(program)
+    return tuple(
+        Ask(number, work, _flops(work, mesh, tile), hbm_bytes(work, mesh, fast_memory_bytes), _split(work.step, mesh))
+        for number, work in zip(numbers, _works(program), strict=True)
+    )
+
+
+@lru_cache(maxsize=64)
+def _works(program: Program) -> tuple[Work, ...]:
+    return works(program)
+
+
+def _flops(work: Work, mesh: Mesh, tile: tuple[int, int]) -> int:
+    """FLOPs of one device with whole tiles; what is no product of two operands has no padding."""
+    if work.product is None or not work.step.flops:
+        return work.step.flops
+    return padded_flops(*[local_size(part, mesh) for part in work.product], tile)
+
+
+def _split(step: Step, mesh: Mesh) -> int:
+    """Devices among which a step's work is divided: all that differ along an axis of an operand or of the result."""
+    used = {axis for s in (*step.before, step.after) for axis in (*s.used(), *s.partial)} if step.flops else ()
+    return mesh.group_size(used)
+
+
+def _numbers(program: Program, prefix: str = "") -> Iterator[str]:
+    """Numbers of the steps as in the program's table: 3, 4.0, 4.1, 5."""
+    for number, step in enumerate(program.steps):
+        if step.body is None:
+            yield f"{prefix}{number}"
+        else:
+            yield from _numbers(step.body, f"{prefix}{number}.")
