@@ -20,6 +20,8 @@ _HOME = {
     "traffic": "widgets.explorers.traffic",
     "layouts": "widgets.explorers.layouts",
     "iteration_space": "widgets.explorers.iteration_space",
+    "planner": "widgets.explorers.planner",
+    "frontier": "widgets.explorers.frontier",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
     "Refused": "widgets.frame",

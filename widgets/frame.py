@@ -185,7 +185,7 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
             self.value = self._shown.facts
             self.paint(self._shown)
             self._true = True
-            self._line = ("ok", self._shown.sentence, (), "")
+            self._line = ("ok", self._shown.sentence, self._shown.offers, "")
             self._say()
         self.age_result()
 

@@ -18,12 +18,13 @@ from widgets.static import Table
 
 @dataclass(frozen=True)
 class Shown:
-    """A sentence with origin words, facts for the picture, a table that says the same, and warnings."""
+    """A sentence with origin words, facts for the picture, a table that says the same, warnings, and ways on."""
 
     sentence: str
     facts: Any = None
     table: Table = ()
     notes: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,226 @@
+"""Explorer 5: a plan for inference: which slice, batch and partition give which latency, cost and memory.
+
+    from widgets import planner
+    planner()                                                      # PaLM 540B on 64 TPU v4, 64 sequences
+    planner(model="palm-62b", topology="v5e:4x8", batch=32, weights="int8", prefill="ws2d-heads", decode="auto")
+    planner(mode="find", limit=30, input_tokens=32768, chips="v5e v5p h100")
+
+`find` turns the question round: a limit on the time of a token gives the slices that meet it, cheapest first, and one
+press loads a plan. All times, costs and bytes are modelled by `mtf.costs.inference`; a price of a chip-hour is the
+reader's own. Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), sections 2 to 4. Lesson 07 uses
+it. Next file to read: `../figures/plans`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import mtfcore as mtf
+from mtfcore.errors import LayoutError
+from mtfcore.model.configs import Config
+from widgets.controls import Choice, Control, IntBox, TextBox
+from widgets.explorers import plan_finding, plan_inputs
+from widgets.explorers.estimates import Setup, plan
+from widgets.explorers.plan_prices import price_of, read_prices
+from widgets.figures import finding_html, finding_words, planner_svg, planner_words
+from widgets.figures.plans import PHASES, Facts, plan_facts
+from widgets.frame import Frame, Offer, Refused, Shown
+from widgets.state import State, call_text
+from widgets.views.pick_view import STYLE, PickView
+
+START: State = {
+    "mode": "plan", "model": "palm-540b", "topology": "v4:4x4x4", "batch": 64, "input_tokens": 2048,
+    "output_tokens": 64, "cached_tokens": 0, "weights": "int8", "cache": "bf16", "prefill": "auto", "decode": "auto",
+    "reserve": 10, "price": "", "limit": 30, "chips": "v4 v5e v5p v6e h100", "most_chips": 256, "batches": "any",
+}  # fmt: skip
+MODES = (("plan", "one plan"), ("find", "find slices under a limit"))
+FINDING = ("limit", "chips", "most_chips", "batches")
+PLANNING = ("topology", "prefill", "decode")
+ENDS = {"batch": (1, 4096), "input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "cached_tokens": (0, 1 << 20),
+        "reserve": (0, 50), "limit": (1, 10_000), "most_chips": (1, plan_inputs.MOST_CHIPS)}  # fmt: skip
+CACHED = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+RESERVES = (0, 5, 10, 15, 20, 30)
+
+
+class Planner(Frame):
+    """The explorer; call `planner(…)`."""
+
+    question = "Which slice, which layout and which batch answer in time, and what does a token cost?"
+    call = "planner"
+    start = START
+
+    def make_picture(self) -> PickView:
+        view = PickView(label="the plan: answers, memory, time and partitions")
+        view.on_pick(self._picked)
+        return view
+
+    # Controls ---------------------------------------------------------------------------------------------------
+
+    def controls(self, state: State) -> list[Control]:
+        finding = state["mode"] == "find"
+        return [
+            Choice("mode", state["mode"], "show", options=MODES),
+            *plan_inputs.model_controls(state),
+            *(self._finding(state) if finding else plan_inputs.slice_controls(state)),
+            *self._request(state, finding),
+            *plan_inputs.type_controls(state),
+            *([] if finding else self._partitions(state)),
+            Choice("reserve", str(state["reserve"]), "reserve %", "Costs", "memory kept free on each device",
+                   options=plan_inputs.choices(*map(str, sorted({*RESERVES, state["reserve"]})))),
+            TextBox("price", state["price"], "your price of a chip-hour", "Costs",
+                    "your own figure: one number, or by chip, e.g. v5e 1.2, h100 3"),
+        ]  # fmt: skip
+
+    def _request(self, state: State, finding: bool) -> list[Control]:
+        cached = sorted({*CACHED, state["cached_tokens"]})
+        any_batch = Choice("batches", state["batches"], "batch", "Request",
+                           options=(("any", "any that fits"), ("own", "as set")))  # fmt: skip
+        batch = IntBox("batch", state["batch"], "batch", "Request", "sequences at a time", high=ENDS["batch"][1])
+        return [
+            *([any_batch] if finding else []), *([] if finding and state["batches"] == "any" else [batch]),
+            IntBox("input_tokens", state["input_tokens"], "input", "Request", "tokens of a prompt",
+                   high=ENDS["input_tokens"][1]),
+            IntBox("output_tokens", state["output_tokens"], "output", "Request", "new tokens of each sequence",
+                   high=ENDS["output_tokens"][1]),
+            Choice("cached_tokens", str(state["cached_tokens"]), "cached before", "Request",
+                   "tokens of each sequence whose keys and values are there already",
+                   options=tuple((str(n), f"{n:,}") for n in cached)),
+        ]  # fmt: skip
+
+    def _partitions(self, state: State) -> list[Control]:
+        options = (("auto", "the best"), *plan_inputs.choices(*plan_inputs.PARTITIONS))
+        return [Choice(phase, state[phase], phase, "Partition", options=options) for phase in PHASES]
+
+    def _finding(self, state: State) -> list[Control]:
+        return [
+            IntBox("limit", state["limit"], "ms a token at most", "Find", high=ENDS["limit"][1]),
+            TextBox("chips", state["chips"], "chips", "Find", "kinds of chips, e.g. v5e h100"),
+            IntBox("most_chips", state["most_chips"], "chips at most", "Find", high=ENDS["most_chips"][1]),
+        ]
+
+    def edit(self, state: State, name: str, value: Any) -> State:
+        if name in ("cached_tokens", "reserve"):
+            return {**state, name: int(value)}
+        if name in ("preset", "chip", "slice"):
+            return plan_inputs.edited(state, name, value)
+        return {**state, name: value}
+
+    def _picked(self, value: str) -> None:
+        """A row of the list loads its plan; a partition is pinned, or let go."""
+        what, _, which = value.partition(":")
+        with self.told():
+            if what == "load" and self.value and "rows" in self.value:
+                self._load(self.value["rows"][int(which)])
+            elif what in PHASES:
+                own = "auto" if self.state[what] == which else which
+                self._go({**self.state, what: own}, True)
+
+    def _load(self, row: Facts) -> None:
+        free = dict.fromkeys(PHASES, "auto")
+        self._go({**self.state, "mode": "plan", "topology": row["topology"], "batch": row["batch"], **free}, True)
+
+    # Picture ----------------------------------------------------------------------------------------------------
+
+    def draw(self, **state: Any) -> Shown:
+        plan_inputs.check_words(state)
+        plan_inputs.check_sizes(state, ENDS)
+        cfg, prices = self.model(state["model"]), read_prices(state["price"])
+        if state["mode"] == "find":
+            facts = plan_finding.found(cfg, state, prices)
+            return Shown(finding_words.sentence(facts), facts, finding_words.table(facts), (), _loads(facts))
+        if state["mode"] != "plan":
+            raise LayoutError(f"mode {state['mode']!r}; {' or '.join(name for name, _ in MODES)}")
+        facts = planned(cfg, state, prices)
+        return Shown(planner_words.sentence(facts), facts, planner_words.table(facts), (), tuple(ways_on(facts)))
+
+    def model(self, text: str) -> Config:
+        """The model of a state; `planner(model=cfg)` adds the reader's own."""
+        return plan_inputs.read_model(text)
+
+    def paint(self, shown: Shown) -> None:
+        self.picture.show(self._html(shown.facts))
+
+    def _html(self, facts: Facts) -> str:
+        return finding_html.finding_html(facts) if "rows" in facts else planner_svg.planner_html(facts)
+
+    def still(self, shown: Shown) -> str:
+        return f'<style>{STYLE}</style><div class="mw-picks">{self._html(shown.facts)}</div>'
+
+    def svg(self) -> str:
+        return "" if not self.value or "rows" in self.value else planner_svg.planner_file(self.value)
+
+    def call_code(self) -> str:
+        finding = self.state["mode"] == "find"
+        left_out = PLANNING if finding else FINDING
+        shown = {name: value for name, value in self.state.items()
+                 if name == "model" or (value != START[name] and name not in left_out) or (name == "limit" and finding)
+                 or (name in ("topology", "batch") and not finding)}  # fmt: skip
+        return call_text(self.call, shown)
+
+
+# ---- one plan
+
+
+def setup_of(cfg: Config, state: Mapping[str, Any]) -> Setup:
+    """What a state asks."""
+    names = ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "prefill", "decode")
+    return Setup(cfg, str(plan_inputs.read_slice(state["topology"])), reserve=state["reserve"] / 100,
+                 **{name: state[name] for name in names})  # fmt: skip
+
+
+def planned(cfg: Config, state: State, prices: Mapping[str, float]) -> Facts:
+    """The facts of one plan, and of those that differ in one thing."""
+    setup = setup_of(cfg, state)
+    topology = mtf.topology(setup.topology)
+    try:
+        found = plan(setup)
+    except LayoutError as fault:
+        raise Refused(str(fault), list(plan_finding.possible(setup))) from None
+    about = {
+        "model": state["model"], "n_params": cfg.n_params, "source": cfg.source, "topology": setup.topology,
+        "chips": topology.chips, "chip": topology.chip.name, "title": topology.chip.title,
+        "price": price_of(prices, topology.chip.name), "pinned": {phase: state[phase] for phase in PHASES},
+        **{name: state[name] for name in
+           ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "reserve")},
+    }  # fmt: skip
+    return {**plan_facts(found, about), "helps": plan_finding.variants(setup)}
+
+
+def ways_on(facts: Facts) -> Iterator[Offer]:
+    """Where it does not fit, what does; else the change that shortens a token most, and the one that saves most."""
+    if facts["fits"]:
+        known = [each for each in facts["helps"] if each["fits"]]
+        for key, own in (("step", facts["step"]), ("chip_seconds", facts["chip_seconds"]["decode"])):
+            if better := [each for each in known if each[key] < 0.98 * own]:
+                best = min(better, key=lambda each: each[key])
+                yield Offer(best["words"], best["settings"])
+        return
+    if facts["max_batch"] >= 1:
+        yield Offer(f"batch {facts['max_batch']:,}", {"batch": facts["max_batch"]})
+    room = facts["max_context"] - facts["output_tokens"] - facts["cached_tokens"]
+    if room >= 1:
+        yield Offer(f"input {room:,}", {"input_tokens": room})
+    yield from (Offer(each["words"], each["settings"]) for each in facts["helps"] if each["fits"])
+
+
+def _loads(facts: Facts) -> tuple[Offer, ...]:
+    """The nearest possible limit, where none is met."""
+    if facts["rows"]:
+        return ()
+    near = [row for row in facts["nearest"].values() if row is not None]
+    if not near:
+        return ()
+    best = min(near, key=lambda row: row["step"])
+    limit = -(-best["step"] // 1e-3)
+    return (Offer(f"limit {limit:.0f} ms", {"limit": int(limit)}),)
+
+
+def planner(model: str = START["model"], topology: str = START["topology"], **settings: Any) -> Planner:
+    """Plan inference of a model (a preset, with changes, or a config file) on a slice; see the module's text.
+
+    Settings: batch, input_tokens, output_tokens, cached_tokens, weights, cache, prefill, decode (partitions, or
+    "auto"), reserve (per cent), price (yours, of a chip-hour); mode="find" with limit (ms a token), chips, most_chips
+    and batches.
+    """
+    return Planner(model=model, topology=str(topology), **settings)

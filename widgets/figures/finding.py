@@ -1,0 +1,77 @@
+"""The slices that meet a limit: of many estimates, the cheapest for each slice, and what comes nearest where none does.
+
+    >>> found = find(trials, limit=0.030, prices={})
+    >>> [(row["topology"], row["batch"], row["step"]) for row in found["rows"]][:1]
+    [('v5e:4x8', 16, 0.0262)]
+
+A trial is one slice at one batch: its time a token, its prefill, whether it fits. For each slice the batch is taken
+that costs least and still meets the limit. Chip-seconds of different chips are not comparable, so without the reader's
+prices the list goes chip by chip; with them it goes by money. Next file to read: `finding_html`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Facts = dict[str, Any]
+MOST_ROWS = 40
+
+
+def find(trials: Sequence[Facts], limit: float, prices: Mapping[str, float]) -> Facts:
+    """Rows that meet the limit, cheapest first; for each chip the fastest that fits, and how many were looked at."""
+    met = [trial for trial in trials if trial["fits"] and trial["step"] <= limit]
+    rows = [_priced(row, prices) for row in _cheapest(met)]
+    rows.sort(key=lambda row: _rank(row, rows))
+    return {"rows": rows[:MOST_ROWS], "n_met": len(rows), "n_trials": len(trials), "limit": limit,
+            "nearest": _nearest(trials, {row["chip"] for row in rows})}  # fmt: skip
+
+
+def _cheapest(met: Iterable[Facts]) -> list[Facts]:
+    best: dict[str, Facts] = {}
+    for trial in met:
+        own = best.get(trial["topology"])
+        if own is None or (trial["chip_seconds"], trial["step"]) < (own["chip_seconds"], own["step"]):
+            best[trial["topology"]] = trial
+    return _without_longer(best.values())
+
+
+def _without_longer(rows: Iterable[Facts]) -> list[Facts]:
+    """Of slices of one chip with as many chips, the one that is cheapest: 4x8x2 beside 4x4x4 teaches nothing here."""
+    best: dict[tuple[str, int], Facts] = {}
+    for row in rows:
+        key = row["chip"], row["chips"]
+        if key not in best or (row["chip_seconds"], row["step"]) < (best[key]["chip_seconds"], best[key]["step"]):
+            best[key] = row
+    return list(best.values())
+
+
+def _priced(row: Facts, prices: Mapping[str, float]) -> Facts:
+    price = prices.get(row["chip"])
+    return {**row, "million": None if price is None else 1e6 * row["chip_seconds"] * price / 3600}
+
+
+def _rank(row: Facts, rows: Sequence[Facts]) -> tuple[Any, ...]:
+    """By money where every chip has a price; else chips in the order of their cheapest, and chip-seconds in them."""
+    if all(other["million"] is not None for other in rows):
+        return (row["million"], row["chips"])
+    first = min(other["chips"] for other in rows if other["chip"] == row["chip"])
+    return (first, row["chip"], row["chip_seconds"], row["chips"])
+
+
+def _nearest(trials: Iterable[Facts], met: set[str]) -> dict[str, Facts | None]:
+    """For each chip without an answer, the fastest that fits; None where nothing fits."""
+    found: dict[str, Facts | None] = {}
+    for trial in trials:
+        chip = trial["chip"]
+        if chip in met:
+            continue
+        found.setdefault(chip, None)
+        if trial["fits"] and (found[chip] is None or trial["step"] < found[chip]["step"]):
+            found[chip] = trial
+    return found
+
+
+def smallest(rows: Sequence[Facts]) -> Facts:
+    """The row with the fewest chips."""
+    return min(rows, key=lambda row: (row["chips"], row["chip_seconds"]))

@@ -1,0 +1,49 @@
+"""What the planner says when it looks for slices: the answer in one sentence, what is missed, and the table.
+
+    >>> sentence(facts)[:60]
+    'Cheapest under 30 ms a token: v5p:2x2x4, 16 chips, batch 32,'
+
+Next file to read: `../explorers/planner`.
+"""
+
+from __future__ import annotations
+
+from widgets.figures.finding import Facts, smallest
+from widgets.figures.finding_html import HEAD, cells
+from widgets.numbers import count, origin, quantity
+
+
+def sentence(facts: Facts) -> str:
+    """The cheapest, the smallest, and the chips that miss the limit."""
+    limit, rows = quantity(facts["limit"], "s"), facts["rows"]
+    looked = f"Looked at {count(facts['n_trials'], 'slice and batch', 'slices and batches')}."
+    if not rows:
+        return " ".join([f"Nothing meets {limit} a token.", *_missed(facts), looked])
+    small = smallest(rows)
+    words = [f"Fewest chips under {limit} a token: {_one(small)}."]
+    if rows[0] is not small:
+        words.append(f"{_first(rows)}: {_one(rows[0])}.")
+    return " ".join([*words, *_missed(facts), looked])
+
+
+def _first(rows: list[Facts]) -> str:
+    return "Least money" if rows[0]["million"] is not None else f"Fewest chip-seconds of {rows[0]['chip']}"
+
+
+def _one(row: Facts) -> str:
+    times = origin(f"{quantity(row['step'], 's')} a token, prefill {quantity(row['prefill_seconds'], 's')}", "modelled")
+    lies = f"{row['layouts']['prefill']} for prefill, {row['layouts']['decode']} for decode"
+    return f"{row['topology']} ({count(row['chips'], 'chip')}), batch {row['batch']:,}, {lies}: {times}"
+
+
+def _missed(facts: Facts) -> list[str]:
+    said = []
+    for chip, row in facts["nearest"].items():
+        near = "nothing fits" if row is None else f"at best {quantity(row['step'], 's')} with {row['topology']}"
+        said.append(f"{chip}: {near}")
+    return [f"Not met by {origin('; '.join(said), 'modelled')}."] if said else []
+
+
+def table(facts: Facts) -> list[tuple[str, ...]]:
+    """All rows."""
+    return [HEAD[1:], *(cells(row) for row in facts["rows"])]

@@ -1,0 +1,179 @@
+"""The roofline of one phase as SVG: roof, steps as numbered marks, the layer over its links, and a strip of time.
+
+    >>> roofline_svg(facts, "decode")[:4]
+    '<svg'
+
+Marks that would lie on each other are one mark with all their numbers. A mark's area grows with the step's share of
+the time. Colours are those of compute, memory and links everywhere; each also has its word. Next file to read:
+`roofline_words`.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from widgets.figures.log_axes import GREY, LogAxes
+from widgets.figures.roofline import WORDS, Facts, ridge
+from widgets.figures.svg import tag, text
+from widgets.numbers import quantity
+from widgets.theme import COMPUTE, LINKS, MEMORY
+
+COLOURS = {"compute": COMPUTE, "hbm": MEMORY, "link": LINKS, "launch": "#8C8C8C"}
+PLOT, STRIP, LINES = 330.0, 40.0, 6
+HEIGHT = PLOT + STRIP + 16 * LINES + 26
+NEAR = 9  # pixels within which marks are one
+
+
+def roofline_svg(facts: Facts, phase: str) -> str:
+    """One phase's chart."""
+    side, roof = facts[phase], facts["roof"]
+    axes = _axes(roof)
+    inside = [
+        *axes.ground(f"{phase.capitalize()}: {side['about']} (modelled)"), *_roof(axes, roof),
+        *_layer(axes, side), *(_mark(axes, group, side, facts["chosen"]) for group in groups(axes, side["steps"])),
+        *_strip(axes, side, facts["chosen"]), *_largest(axes, side),
+    ]  # fmt: skip
+    label = f"roofline of a layer, {phase}; its numbers stand in the table of the details"
+    drawn = tag("g", *inside)
+    return tag(
+        "svg", drawn, cls="mw-chart", viewBox=f"0 0 {axes.width:.0f} {HEIGHT:.0f}", width=axes.width, height=HEIGHT,
+        role="img", aria_label=label, fill="currentColor", font_family="sans-serif", data_phase=phase,
+        xmlns="http://www.w3.org/2000/svg",
+    )  # fmt: skip
+
+
+def _axes(roof: Mapping[str, float]) -> LogAxes:
+    """The same for every batch, so that only the marks move."""
+    top = 10 ** math.ceil(math.log10(roof["peak"]))
+    return LogAxes(
+        (0.1, 1e5), (top / 1e6, top), "FLOPs for each byte of HBM (◆ for each byte sent)", "FLOP/s of a device", "",
+        "", height=PLOT,
+    )  # fmt: skip
+
+
+def _roof(axes: LogAxes, roof: Mapping[str, float]) -> Iterator[str]:
+    low, high = axes.x_range
+    knee, floor = ridge(roof), axes.y_range[0]
+    start = max(low, floor / roof["hbm"])
+    fed = [(start, start * roof["hbm"]), (knee, roof["peak"])]
+    yield tag("path", d=axes.path(fed), fill="none", stroke=MEMORY, stroke_width=2.5)
+    yield tag("path", d=axes.path([(knee, roof["peak"]), (high, roof["peak"])]), fill="none", stroke=COMPUTE,
+              stroke_width=2.5)  # fmt: skip
+    peak = f"peak {quantity(roof['peak'], 'FLOP/s')} (published)"
+    yield text(peak, axes.x(high) - 2, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="end")
+    yield text(f"{quantity(knee)}", axes.x(knee), axes.y(roof["peak"]) - 5, 0, 10, text_anchor="middle")
+    angle = -math.degrees(math.atan2(axes.y(1e9) - axes.y(1e10), axes.x(10) - axes.x(1)))
+    x, y = axes.x(start * 3), axes.y(start * 3 * roof["hbm"]) - 6
+    yield text(f"HBM {quantity(roof['hbm'], 'B/s')}", x, y, 0, 10, transform=f"rotate({angle:.1f} {x:.1f} {y:.1f})")
+    if roof.get("link"):
+        first = max(low, floor / roof["link"])
+        wire = axes.path([(first, first * roof["link"]), (roof["peak"] / roof["link"], roof["peak"])])
+        yield tag("path", d=wire, fill="none", stroke=GREY, stroke_width=4)
+        yield tag("path", d=wire, fill="none", stroke=LINKS, stroke_width=2.5)
+        x, y = axes.x(first * 3), axes.y(first * 3 * roof["link"]) - 6
+        yield text(f"links {quantity(roof['link'], 'B/s')}", x, y, 0, 10,
+                   transform=f"rotate({angle:.1f} {x:.1f} {y:.1f})")  # fmt: skip
+
+
+def _layer(axes: LogAxes, side: Facts) -> Iterator[str]:
+    """All FLOPs of a layer for each byte that a device sends, as high as it computes over all of its time."""
+    layer = side["layer"]
+    if not layer["link_bytes"]:
+        return
+    x, y = axes.x(layer["link_intensity"]), axes.y(layer["rate"])
+    says = (
+        f"the whole layer: {quantity(layer['link_intensity'])} FLOPs for each byte sent, "
+        f"{quantity(layer['rate'], 'FLOP/s')} over all of its time, modelled"
+    )
+    shape = f"M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z"
+    mark = tag("path", d=shape, fill=LINKS, stroke=GREY, stroke_width=1.5, cls="mw-mark")
+    yield tag("g", tag("title", says), mark, data_layer=f"{layer['link_intensity']:.6g}",
+              data_rate=f"{layer['rate']:.6g}")  # fmt: skip
+
+
+def groups(axes: LogAxes, steps: Sequence[Facts]) -> list[list[Facts]]:
+    """Local steps, those that would lie on each other together."""
+    found: list[tuple[float, float, list[Facts]]] = []
+    for step in sorted((step for step in steps if step["is_local"]), key=lambda step: -step["seconds"]):
+        x, y = axes.x(step["intensity"]), axes.y(step["rate"])
+        near = next((group for a, b, group in found if math.hypot(a - x, b - y) < NEAR), None)
+        near.append(step) if near is not None else found.append((x, y, [step]))
+    return [group for *_, group in found]
+
+
+def _mark(axes: LogAxes, group: Sequence[Facts], side: Facts, chosen: str) -> str:
+    first = group[0]
+    x, y = axes.x(first["intensity"]), axes.y(first["rate"])
+    share = sum(step["seconds"] for step in group) / (side["layer"]["seconds"] or 1.0)
+    radius = 4 + 9 * math.sqrt(share)
+    is_chosen = chosen in {f"{side['phase']}:{step['number']}" for step in group}
+    numbers = sorted(step["number"] for step in group)
+    circle = tag(
+        "circle", cx=x, cy=y, r=radius, fill=COLOURS[first["bound"]], stroke="currentColor" if is_chosen else GREY,
+        stroke_width=3 if is_chosen else 1.2, cls="mw-mark",
+    )  # fmt: skip
+    words = tag("text", runs(numbers), x=x + radius + 2, y=y + 12, font_size=10)
+    says = "\n".join(_says(step) for step in sorted(group, key=lambda step: step["number"]))
+    return tag(
+        "g", tag("title", html.escape(says)), circle, words, data_pick=f"{side['phase']}:{first['number']}",
+        data_steps=",".join(map(str, numbers)), data_bound=first["bound"],
+        data_intensity=f"{first['intensity']:.6g}", data_rate=f"{first['rate']:.6g}", tabindex=0, role="button", aria_label=says,
+    )  # fmt: skip
+
+
+def runs(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 5 → `1–3, 5`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        found[-1].append(number) if found and number == found[-1][-1] + 1 else found.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in found)
+
+
+def _says(step: Facts) -> str:
+    words = f"{step['number']} {step['name']}: {quantity(step['seconds'], 's')}, waits for {WORDS[step['bound']]}"
+    if step["is_local"] and math.isfinite(step["intensity"]):
+        words += f", {quantity(step['intensity'])} FLOPs a byte, {quantity(step['rate'], 'FLOP/s')}"
+    if step["link_bytes"]:
+        words += f", {quantity(step['link_bytes'], 'iB')} sent"
+    return f"{words}, modelled"
+
+
+def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
+    """All steps in order, as long as they take."""
+    total, left, top = side["layer"]["seconds"], axes.left, PLOT + 4
+    width = axes.width - axes.left - axes.right
+    yield text("time", 10, top + 14, 0, 10.5)
+    for step in side["steps"]:
+        room = width * step["seconds"] / total if total else 0.0
+        name = f"{side['phase']}:{step['number']}"
+        box = tag(
+            "rect", x=left, y=top, width=max(room, 0.2), height=20, fill=COLOURS[step["bound"]], cls="mw-mark",
+            stroke="currentColor" if name == chosen else GREY, stroke_width=3 if name == chosen else 0.7,
+        )  # fmt: skip
+        words = tag("text", str(step["number"]), x=left + room / 2, y=top + 14, font_size=10, fill="#111",
+                    text_anchor="middle") if room > 14 else ""  # fmt: skip
+        yield tag("g", tag("title", html.escape(_says(step))), box, words, data_pick=name, data_seconds=f"{step['seconds']:.6g}",
+                  data_bound=step["bound"], role="button", aria_label=_says(step),
+                  tabindex=-1 if step["is_local"] else 0)  # fmt: skip
+        left += room
+    yield text(f"a layer takes {quantity(total, 's')}", axes.width - axes.right, top + 33, 0, 10.5, text_anchor="end")
+    for n, bound in enumerate(("compute", "hbm", "link", "launch")):
+        place = axes.left + 74.0 * n
+        yield tag("rect", x=place, y=top + 25, width=8, height=8, fill=COLOURS[bound], stroke=GREY)
+        yield text({"launch": "starting", "compute": "compute"}.get(bound, WORDS[bound]), place + 12, top + 33, 0, 10)
+
+
+def _largest(axes: LogAxes, side: Facts) -> Iterator[str]:
+    """The steps that take longest, in words; as many lines whatever there is."""
+    total = side["layer"]["seconds"] or 1.0
+    longest = sorted(side["steps"], key=lambda step: -step["seconds"])[:LINES]
+    for n, step in enumerate(longest):
+        y = PLOT + STRIP + 24 + 16.0 * n
+        share = f"{100 * step['seconds'] / total:.0f} %"
+        yield text(share, axes.left - 6, y, 0, 10.5, text_anchor="end")
+        yield tag("rect", x=axes.left, y=y - 8, width=8, height=8, fill=COLOURS[step["bound"]], stroke=GREY)
+        words = f"{step['number']}  {step['name']}"
+        yield text(words, axes.left + 13, y, 300, 10.5)
+        yield text(quantity(step["seconds"], "s"), axes.width - axes.right, y, 0, 10.5, text_anchor="end")
