@@ -14,7 +14,7 @@ the better plan: `divides` says where the former is so. Next file to read: `temp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,8 +23,8 @@ import numpy as np
 
 from mtfcore.costs.step_time import Rates
 from mtfcore.costs.step_work import works
-from mtfcore.costs.templates_rows import Row, input_sizes, rows_of
-from mtfcore.costs.templates_sizes import AXIS, SIZE, Meanings, Symbol
+from mtfcore.costs.templates_rows import Row, input_sizes, off_graph, rows_of
+from mtfcore.costs.templates_sizes import AXIS, SIZE, Meanings, Symbol, apart
 from mtfcore.costs.templates_time import Legs, Timed, timed
 from mtfcore.costs.templates_work_out import Sheet
 from mtfcore.errors import LayoutError, nearest, refuse
@@ -41,13 +41,21 @@ class Template:
     rows: tuple[Row, ...]
     row_of_step: tuple[int, ...]  # of each of `works(program)`: its row, -1 where it costs nothing by itself
     meanings: Meanings
+    any_mesh: bool  # whether mesh axes may have any size, though the plans did not vary them
+
+    @classmethod
+    def planned(cls, plan: Callable[[dict[str, int]], Program], sizes: Mapping[str, int], fixed: Iterable[str] = ()):
+        """From what `plan` gives at these sizes and at others (`templates_sizes.apart`), but for those `fixed`."""
+        tries = (dict(sizes), apart(sizes, fixed))
+        return cls.of(*map(plan, tries))
 
     @classmethod
     def of(cls, *programs: Program, sizes: Sequence[Mapping[str, int]] | None = None) -> Template:
-        """From plans of one structure at different sizes (and meshes).
+        """From plans of one structure at different sizes.
 
-        A size that all plans share is taken to be fixed. `sizes`, one mapping a plan, adds names that no input of the
-        program has, or has with two sizes.
+        A size that all plans share is taken to be fixed. Meshes need not differ, but where a planner makes sizes of its
+        own (top_k of a split dimension). `sizes`, one mapping a plan, adds names that no input of the program has, or
+        has with two sizes.
         """
         if not programs or not all(isinstance(program, Program) for program in programs):
             raise LayoutError(f"a template is made of programs, such as mtf.plan gives, got {programs!r:.200}")
@@ -58,8 +66,9 @@ class Template:
         shared = [name for name in known[0] if all(name in each for each in known)]
         meanings = Meanings.of([{name: each[name] for name in shared} for each in known],
                                [dict(program.mesh.axes) for program in programs])  # fmt: skip
-        rows, row_of_step = rows_of([works(program) for program in programs], meanings)
-        return cls(programs[0].name, rows, row_of_step, meanings)
+        steps = [works(program) for program in programs]
+        rows, row_of_step = rows_of(steps, meanings)
+        return cls(programs[0].name, rows, row_of_step, meanings, not off_graph(programs[0], steps[0]))
 
     @cached_property
     def sheet(self) -> Sheet:
@@ -87,15 +96,19 @@ class Template:
             if symbol not in known:
                 names = [other.name for other in known if other.kind == symbol.kind]
                 faults.append(f"no {symbol.kind} {symbol.name!r}; {nearest(symbol.name, names)}")
-            elif symbol not in self.meanings.varied and np.any(np.not_equal(value, known[symbol][0])):
+            elif not self._may_be_any(symbol) and np.any(np.not_equal(value, known[symbol][0])):
                 faults.append(f"{symbol.kind} {symbol.name} is {known[symbol][0]} in every plan of this template; "
                               "give it a plan with another")  # fmt: skip
-        faults += [
-            f"no value for {symbol.kind} {symbol.name}" for symbol in self.meanings.varied if symbol not in given
-        ]
+        missing = [symbol for symbol in known if symbol not in given and self._may_be_any(symbol)]
+        faults += [f"no value for {symbol.kind} {symbol.name}" for symbol in missing]
         refuse(faults, f"template of {self.name}")
         return {symbol: np.asarray(given[symbol], float)[()] if symbol in given else float(known[symbol][0])
                 for symbol in known}  # fmt: skip
+
+    def _may_be_any(self, symbol: Symbol) -> bool:
+        """Sizes that the plans vary; a mesh axis that cuts something in them, where no size depends on the mesh."""
+        axis = symbol.kind == AXIS and self.any_mesh and self.meanings.known[symbol][0] > 1
+        return axis or symbol in self.meanings.varied
 
     def __repr__(self) -> str:
         return f"<Template {self.name}: {len(self.rows)} rows of {', '.join(s.name for s in self.meanings.varied)}>"

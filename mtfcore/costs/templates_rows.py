@@ -11,7 +11,7 @@ Next file to read: `templates`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ from mtfcore.costs.templates_sizes import Expression, Meanings
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.sharding import Axes, Sharding
-from mtfcore.steps import Step
+from mtfcore.steps import Program, Step
+from mtfcore.tensor import Graph, Op
 
 
 class Local1(NamedTuple):
@@ -173,6 +174,20 @@ def _shape(work: Work) -> tuple:
                 for access in (*work.reads, *work.writes)]  # fmt: skip
     loops = tuple(name for name, _ in work.loops)
     return (step.label(), step.arrow(), step.kind, step.inputs, step.axes, step.dtype, loops, tuple(accesses))
+
+
+def off_graph(program: Program, works: Sequence[Work]) -> list[str]:
+    """Dimensions that no tensor of the function has: their sizes are the planner's, and may depend on the mesh."""
+    known = {dim for op in _ops(program.graph) for dim in op.dims}
+    used = [dim for work in works for s in (*work.step.before, work.step.after) for dim in s.dims]
+    return [str(dim) for dim in dict.fromkeys(used) if dim not in known]
+
+
+def _ops(graph: Graph) -> Iterator[Op]:
+    for op in graph.ops:
+        yield op
+        if op.kind == "repeat":
+            yield from _ops(op.params["body"])
 
 
 def input_sizes(shardings: Sequence[Sharding]) -> dict[str, int]:

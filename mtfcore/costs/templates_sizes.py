@@ -12,7 +12,7 @@ rather than guessed, and no expression at all is refused too. Next file to read:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from mtfcore.errors import LayoutError
 
 Numbers = tuple[int, ...]  # one in each plan
 SIZE, AXIS = "size", "axis"
+PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59)
 
 
 class Symbol(NamedTuple):
@@ -100,6 +101,12 @@ class Meanings:
                                   "let the named sizes of the plans differ by different factors")  # fmt: skip
         raise LayoutError(f"{name} has sizes {_listed(numbers)}, which no short expression of the named sizes gives: "
                           + ", ".join(f"{s.name} {_listed(sizes)}" for s, sizes in self.varied.items()))  # fmt: skip
+
+
+def apart(sizes: Mapping[str, int], fixed: Iterable[str] = ()) -> dict[str, int]:
+    """Other sizes to plan at: each times an odd prime of its own, so what divides by powers of 2 goes on dividing."""
+    odd = iter(PRIMES)
+    return {name: size if name in fixed else size * next(odd) for name, size in sizes.items()}
 
 
 def _listed(numbers: Numbers) -> str:

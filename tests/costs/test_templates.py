@@ -136,6 +136,35 @@ def test_axes_of_size_one_send_nothing_as_in_a_plan(name, layout):
         assert all(row[3] == 0 for row in ours if row[4] == 1)
 
 
+def test_planned_at_two_sizes_by_itself():
+    """The second plan's sizes are the first's times odd primes; its mesh is the same, and others are as good."""
+    plan, sizes = case("tiny-grouped", "mtf-2d")
+    template, rng = Template.planned(lambda some: plan(some, {"rows": 2, "cols": 4}), sizes[0]), random.Random(4)
+    for mesh in ({"rows": 4, "cols": 2}, {"rows": 8, "cols": 8}):
+        some = random_sizes(rng, sizes[0], 64)
+        assert of_rows(template, named(some), mesh) == of_steps(plan(some, mesh))
+    fixed = Template.planned(lambda some: plan(some, {"rows": 2, "cols": 4}), sizes[0], fixed=("L", "layers"))
+    assert fixed.evaluate(named({**sizes[0], "V": 64}), {"rows": 2, "cols": 2}).divides
+    with pytest.raises(LayoutError, match="size L is 80 in every plan"):
+        fixed.evaluate(named({**sizes[0], "L": 81}), {"rows": 2, "cols": 2})
+
+
+def test_sizes_that_a_planner_makes_of_the_mesh_are_known_from_two_meshes():
+    """The k largest of every part: k times as many as there are parts."""
+
+    @mtf.function
+    def best(x: "batch vocab"):
+        return mtf.top_k(x, "vocab", 3)[0]
+
+    def plan(batch: int, parts: int) -> mtf.Program:
+        return mtf.plan(best, mtf.Mesh(x=parts), "vocab:x", sizes=f"batch:{batch} vocab:1024", dtype="f32")
+
+    template = Template.of(plan(5, 4), plan(7, 8))
+    assert of_rows(template, {"batch": 2}, {"x": 16}) == of_steps(plan(2, 16))
+    with pytest.raises(LayoutError, match="axis x is 4 in every plan"):
+        Template.of(plan(5, 4), plan(7, 4)).evaluate({"batch": 2}, {"x": 16})
+
+
 # ---- arrays -----------------------------------------------------------------------------------------------------
 
 
@@ -213,11 +242,12 @@ def test_convolutions_are_refused():
 
 def test_what_is_unknown_missing_or_fixed_is_refused_at_once():
     plan, sizes = case("two_layers", "batch:rows hidden:cols")
-    programs = [plan({**each, "io": 64}, {"rows": rows, "cols": 2}) for each, rows in zip(sizes, (2, 4), strict=True)]
+    template = Template.of(*[plan({**each, "io": 64}, {"rows": 2, "cols": 2, "idle": 1}) for each in sizes])
     with pytest.raises(LayoutError) as raised:
-        Template.of(*programs).evaluate({"bach": 8, "hidden": 64, "io": 32}, {"rows": 2, "cols": [2, 4]})
+        template.evaluate({"bach": 8, "hidden": 64, "io": 32}, {"rows": 2, "idle": [1, 2]})
     text = str(raised.value)
     assert "no size 'bach'; did you mean 'batch'" in text and "no value for size batch" in text
-    assert "size io is 64 in every plan of this template" in text and "axis cols is 2 in every plan" in text
+    assert "size io is 64 in every plan of this template" in text and "axis idle is 1 in every plan" in text
+    assert "no value for axis cols" in text
     with pytest.raises(LayoutError, match="a template is made of programs"):
         Template.of()

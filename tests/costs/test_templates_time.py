@@ -1,0 +1,99 @@
+"""Seconds of templates against `price` of programs planned freshly, step by step."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from costs.test_templates import MESHES, case, named, random_sizes, steps_of, template_of
+
+import mtfcore as mtf
+from mtfcore.costs.pricing import price
+from mtfcore.costs.step_time import rates
+from mtfcore.costs.templates import Template
+from mtfcore.costs.wiring import Leg, wire
+from mtfcore.errors import LayoutError
+
+SLICES = ("v4:4x4x4", "v5e:8x8", "v6e:8x8", "h100:8x8", "v2:8x8", "v3:8x8")
+MODELS = ("physical", "paper", "calibrated")
+CASES = [("two_layers", "batch:rows hidden:cols"), ("two_layers", "io:(rows cols)"), ("tiny-palm", "mtf-2d"),
+         ("tiny-grouped", "mtf-2d"), ("tiny-lm", "mtf-3d")]  # fmt: skip
+
+
+def is_near(ours: np.ndarray, theirs: float) -> bool:
+    return abs(ours - theirs) <= 1e-12 * abs(theirs)
+
+
+@pytest.mark.parametrize(("name", "layout"), CASES)
+def test_seconds_are_those_of_the_priced_program(name, layout):
+    plan, sizes = case(name, layout)
+    template, rng, priced = template_of(plan, sizes, MESHES[layout]), random.Random(name), 0
+    usual = steps_of(plan(sizes[0], MESHES[layout][0]))
+    for _ in range(8):
+        mesh = {axis: rng.choice((2, 4)) for axis in MESHES[layout][0]}
+        some = random_sizes(rng, sizes[0], 64 * rng.choice((1, 9)))
+        program, where = plan(some, mesh), rng.choice(SLICES)
+        if steps_of(program) != usual:
+            continue
+        wired = wire(program.mesh, where)
+        for model in MODELS:
+            cost = price(program, where, model, wired)
+            found = template.seconds(named(some), mesh, cost.rates, wired.legs)
+            assert is_near(found.total, cost.additive_seconds)
+            for part, took in cost.parts.items():
+                assert abs(found.parts[part] - took) <= 1e-12 * cost.additive_seconds
+            steps = [step.seconds for step in cost.steps]
+            rows = [found.rows[row] / template.rows[row].count if row >= 0 else 0.0 for row in template.row_of_step]
+            assert np.allclose(rows, steps, rtol=1e-12, atol=0)
+            priced += 1
+    assert priced >= 6
+
+
+def test_many_meshes_and_batches_at_once():
+    """Legs with arrays: meshes of a 4x4x4 torus, each axis on its own, of which some have size 1."""
+    plan, sizes = case("tiny-grouped", "mtf-2d")
+    template, at = template_of(plan, sizes, MESHES["mtf-2d"]), rates("v4", "physical")
+    some, batch = named(sizes[0]), np.array([[64], [192], [320]])
+    mesh = {"rows": np.array([1, 1, 2, 2, 4, 4]), "cols": np.array([2, 4, 1, 4, 2, 4])}
+    found = template.seconds({**some, "B": batch}, mesh, at, lambda axes: [leg(mesh[axis]) for axis in axes])
+    assert found.total.shape == (3, 6)
+    for (i, j), total in np.ndenumerate(found.total):
+        one = {axis: int(size[j]) for axis, size in mesh.items()}
+        program = plan({**sizes[0], "B": int(batch[i, 0])}, one)
+        cost = price(program, "v4:4x4x4", "physical", wire(program.mesh, "v4:4x4x4", {"rows": 0, "cols": 1}))
+        assert is_near(total, cost.additive_seconds)
+        for part, took in cost.parts.items():
+            assert abs(found.parts[part][i, j] - took) <= 1e-12 * total
+
+
+def leg(size: np.ndarray) -> Leg:
+    axis = mtf.topology("v4:4x4x4").axes[0]
+    return Leg(size, size == axis.size, axis.bytes_per_second, axis.kind, axis.hop_seconds)
+
+
+def test_parts_add_up():
+    """Few tokens wait for weights, many compute."""
+    plan, sizes = case("tiny-palm", "mtf-2d")
+    template, wired = template_of(plan, sizes, MESHES["mtf-2d"]), wire("rows:4 cols:2", "v4:2x2x2")
+    some = {**sizes[0], "E": 8192, "F": 32768, "L": 1, "B": np.array([4, 64, 1024, 16384])}
+    found = template.seconds(some, {"rows": 4, "cols": 2}, rates("v4", "physical"), wired.legs)
+    assert np.allclose(sum(found.parts.values()), found.total, rtol=1e-12)
+    assert np.allclose(found.rows.sum(0), found.total, rtol=1e-12)
+    assert found.parts["hbm"][0] > found.parts["compute"][0]
+    assert found.parts["hbm"][-1] < found.parts["compute"][-1]
+
+
+def test_permutes_are_priced_with_their_program():
+    @mtf.function
+    def swapped(x: "a b"):
+        return mtf.reshard(x, "a:cols b:rows")
+
+    programs = [mtf.plan(swapped, "rows:2 cols:2", place={"x": "a:rows b:cols"}, sizes=sizes)
+                for sizes in ("a:4 b:12", "a:20 b:28")]  # fmt: skip
+    template = Template.of(*programs)
+    legs = wire("rows:2 cols:2", "v4:2x2x1").legs
+    with pytest.raises(LayoutError, match="permute of swapped: its way over the grid is found for one wiring"):
+        template.seconds({"a": 8, "b": 8}, {"rows": 2, "cols": 2}, rates("v4", "physical"), legs)
+    paper = template.seconds({"a": 8, "b": 8}, {"rows": 2, "cols": 2}, rates("v4", "paper"), legs)
+    assert is_near(paper.total, price(programs[0], "v4:2x2x1", "paper").additive_seconds * 8 * 8 / (4 * 12))
