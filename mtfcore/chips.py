@@ -55,7 +55,7 @@ class Chip:
     title: str
     kind: str  # "TPU" or "GPU"
     devices: int  # JAX devices that one chip makes
-    network: str  # which axes of a grid wrap: "full" size only, whole "cubes" of 4 x 4 x 4, or a "switch"
+    network: str  # how chips are joined: one of `chip_figures.NETWORKS`
     as_of: str
     figures: Mapping[str, tuple[Figure, ...]]
     because: Mapping[str, str]
@@ -185,7 +185,8 @@ def _table(chip: Chip) -> Table:
         Column("sources", "source", wraps=True), Column("why", "why", below=True),
     )  # fmt: skip
     rows = [_row(chip, key, rank, figure) for key, of in chip.figures.items() for rank, figure in enumerate(of)]
-    title = f"{chip.title}: published figures of one chip ({_devices(chip)}), as of {chip.as_of}"
+    origin = "published figures" if published().get(chip.name) is chip else "figures"
+    title = f"{chip.title}: {origin} of one chip ({_devices(chip)}), as of {chip.as_of}"
     return Table(columns, rows, title, notes=("▸ the figure that is used",), marked="is_used")
 
 
