@@ -85,8 +85,9 @@ from mtfcore.tensor import Tensor
 from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
-    "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool", "doctor": "diagnosis",
-    "partitioned": "whole", "price": "costs.pricing", "search_layout": "costs.search.layouts", "single": "whole",
+    "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool",
+    "doctor": "diagnosis", "partitioned": "whole", "price": "costs.pricing", "search_layout": "costs.search.layouts",
+    "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 
@@ -104,6 +105,7 @@ __all__ = [
     "Tensor",
     "absolute",
     "add",
+    "add_chip",
     "all",
     "any",
     "argmax",
