@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtfcore.costs.numbers_or_arrays import Number, is_array, least, most, product
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.numbers import format_seconds
 from mtfcore.schedules import closed_forms
@@ -40,7 +41,6 @@ from mtfcore.steps import COLLECTIVES, link_bytes
 if TYPE_CHECKING:
     from mtfcore.costs.wiring import Leg
 
-Number = Any  # a number, or a numpy array of them
 WAYS = ("both", "one")
 ALGORITHMS = ("ring", "direct")
 
@@ -98,10 +98,10 @@ def collective(
     legs = tuple(legs)
     if kind in ("permute", "halo_exchange"):
         return _routed(n_bytes, legs, how, loads)
-    legs = tuple(leg for leg in legs if _is_array(leg.size) or leg.size > 1)
+    legs = tuple(leg for leg in legs if is_array(leg.size) or leg.size > 1)
     if kind == "all_to_all":
         return _joined([_exchange(n_bytes, leg, how) for leg in legs], legs, how)
-    first = n_bytes if kind == "all_gather" else n_bytes / _product([leg.size for leg in legs])
+    first = n_bytes if kind == "all_gather" else n_bytes / product([leg.size for leg in legs])
     return _spread(first, legs, how, 2 if kind == "all_reduce" else 1)
 
 
@@ -128,17 +128,17 @@ def _spread(block: Number, legs: tuple[Leg, ...], how: How, times: int) -> Took:
     floors = [times * _hops(leg, how) * leg.hop_seconds for leg in legs]
     if how.at_once:
         link = times * block * _at_once(legs, how)
-        return Took(link, sum(floors), _most([link, sum(floors)]), legs, how)
+        return Took(link, sum(floors), most([link, sum(floors)]), legs, how)
     orders = itertools.permutations(range(len(legs))) if _unequal(legs) else [range(len(legs))]
     tries = [_in_turn(times * block, [legs[k] for k in order], [floors[k] for k in order], how) for order in orders]
-    link, seconds = (functools.reduce(_least, column) for column in zip(*tries, strict=True))
+    link, seconds = (least(column) for column in zip(*tries, strict=True))
     return Took(link, sum(floors), seconds, legs, how)
 
 
 def _at_once(legs: tuple[Leg, ...], how: How) -> Number:
     """Seconds a byte of one device's block: the set of legs that takes longest for what must cross it."""
     sets = (some for n in range(1, len(legs) + 1) for some in itertools.combinations(legs, n))
-    return _most([_others(_product([leg.size for leg in s]), how) / sum(_rate(leg, how) for leg in s) for s in sets])
+    return most([_others(product([leg.size for leg in s]), how) / sum(_rate(leg, how) for leg in s) for s in sets])
 
 
 def _in_turn(block: Number, legs: Sequence[Leg], floors: Sequence[Number], how: How) -> tuple[Number, Number]:
@@ -146,7 +146,7 @@ def _in_turn(block: Number, legs: Sequence[Leg], floors: Sequence[Number], how: 
     link = seconds = 0.0
     for leg, floor in zip(legs, floors, strict=True):
         took = block * _others(leg.size, how) / _rate(leg, how)
-        link, seconds, block = link + took, seconds + _most([took, floor]), block * leg.size
+        link, seconds, block = link + took, seconds + most([took, floor]), block * leg.size
     return link, seconds
 
 
@@ -182,7 +182,7 @@ def _routed(n_bytes: Number, legs: tuple[Leg, ...], how: How, loads: Sequence[Lo
         (n_bytes * load.blocks / _link_rate(leg, how), load.hops * leg.hop_seconds)
         for leg, load in zip(legs, loads, strict=True)
     ]
-    moved = [k for k, load in enumerate(loads) if _is_array(load.blocks) or load.blocks]
+    moved = [k for k, load in enumerate(loads) if is_array(load.blocks) or load.blocks]
     return _joined([pairs[k] for k in moved], tuple(legs[k] for k in moved), how)
 
 
@@ -199,9 +199,9 @@ def _joined(pairs: Sequence[tuple[Number, Number]], legs: tuple[Leg, ...], how: 
     """Legs of which each has its own bytes: the slowest at once, or the sum in turn."""
     floor = sum(hops for _, hops in pairs)
     if how.at_once:
-        link = _most([link for link, _ in pairs])
-        return Took(link, floor, _most([link, floor]), legs, how)
-    return Took(sum(link for link, _ in pairs), floor, sum(_most(pair) for pair in pairs), legs, how)
+        link = most([link for link, _ in pairs])
+        return Took(link, floor, most([link, floor]), legs, how)
+    return Took(sum(link for link, _ in pairs), floor, sum(most(pair) for pair in pairs), legs, how)
 
 
 # ---- rings, lines, switches -------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def _hops(leg: Leg, how: How) -> Number:
 def _by_way(leg: Leg, how: How, value: Callable[[str], Number]) -> Number:
     """What a closed form says on this leg: a ring where the ends are joined, else a line."""
     around = "two_way" if how.way == "both" else "ring"
-    if _is_array(leg.wraps):
+    if is_array(leg.wraps):
         return np.where(leg.wraps, value(around), value("line"))
     return value(around if leg.wraps else "line")
 
@@ -237,39 +237,17 @@ def _algorithm(legs: Sequence[Leg], how: How) -> str:
 
 
 def _floor(hop_seconds: Number) -> str:
-    if _is_array(hop_seconds):
+    if is_array(hop_seconds):
         return "hop floor"
     return f"hop floor {format_seconds(hop_seconds)}" if hop_seconds else "no hop floor"
 
 
 def _unequal(legs: Sequence[Leg]) -> bool:
     """Whether the order of legs matters: with equal rates every order takes as long."""
-    rates = {(leg.bytes_per_second, leg.wraps, leg.direct) for leg in legs if not _is_array(leg.bytes_per_second)
-             and not _is_array(leg.wraps)}  # fmt: skip
+    rates = {(leg.bytes_per_second, leg.wraps, leg.direct) for leg in legs if not is_array(leg.bytes_per_second)
+             and not is_array(leg.wraps)}  # fmt: skip
     return len(legs) > 1 and (len(rates) != 1 or any(map(_has_arrays, legs)))
 
 
 def _has_arrays(leg: Leg) -> bool:
-    return _is_array(leg.bytes_per_second) or _is_array(leg.wraps)
-
-
-# ---- numbers and arrays alike -----------------------------------------------------------------------------------
-
-
-def _is_array(value: Number) -> bool:
-    return isinstance(value, np.ndarray)
-
-
-def _product(values: Sequence[Number]) -> Number:
-    return functools.reduce(lambda a, b: a * b, values, 1)
-
-
-def _most(values: Sequence[Number]) -> Number:
-    """The largest, element by element where there are arrays; 0 of nothing."""
-    if any(map(_is_array, values)):
-        return functools.reduce(np.maximum, values)
-    return max(values, default=0.0)
-
-
-def _least(a: Number, b: Number) -> Number:
-    return np.minimum(a, b) if _is_array(a) or _is_array(b) else min(a, b)
+    return is_array(leg.bytes_per_second) or is_array(leg.wraps)

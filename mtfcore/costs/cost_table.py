@@ -114,8 +114,8 @@ def _losses(cost: Cost) -> Iterator[str]:
         lost = format_seconds(cost.contention_seconds)
         yield f"Contention: {lost} more than with links of their own, along {', '.join(shared)}."
     if cost.padded_share > MATTERS:
-        high, wide = cost.rates.tile
-        yield f"Tiles of {high} x {wide}: {cost.padded_share:.0%} of the FLOPs done are padding."
+        rows, high, wide = cost.rates.tile
+        yield f"Tiles of {high} x {wide}, {rows} rows at a time: {cost.padded_share:.0%} of the FLOPs done are padding."
     if idle := cost.wiring.idle:
         yield f"{idle} of {cost.topology.devices} devices are idle."
 

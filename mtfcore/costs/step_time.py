@@ -7,7 +7,7 @@
 A local step takes the longer of computing and of reading HBM, a collective what its bytes need on its links (at least
 its hops; see `collectives`). Models of a device:
 
-* "physical": published peaks, a product's rows, columns and depth rounded up to the tile of the matrix unit, exact
+* "physical": published peaks, a product's sizes rounded up to the tile of the matrix unit, exact
   (K−1)/K, rings and lines, hops. Nothing is fitted, so it is a bound rather than a forecast.
 * "calibrated": the same times the chip's fitted constants, at most four, each with a meaning: the share of the peak, of
   HBM's and of the links' rate that is reached, and what starting a collective takes. Neutral for other chips.
@@ -27,20 +27,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mtfcore.chips import Chip, chip
 from mtfcore.costs.collectives import PLAIN, How, Load, Took, collective
-from mtfcore.dtypes import canonical, itemsize
+from mtfcore.costs.numbers_or_arrays import Number, is_array, least, most, product
+from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.steps import link_bytes
 
 if TYPE_CHECKING:
     from mtfcore.costs.wiring import Leg
 
-Number = Any  # a number, or a numpy array of them
 PAPERS = ("first paper", "second paper")
 MODELS = ("paper", *PAPERS, "physical", "calibrated")
 FIRST_PAPER_CHIPS = ("v2", "v3")
@@ -56,7 +56,7 @@ class Rates:
     model: str
     hbm_bytes_per_second: float
     fast_memory_bytes: float
-    tile: tuple[int, int]  # rows and columns of the matrix unit
+    tile: tuple[int, int, int]  # what rows that stream, depth and columns of a product are rounded up to
     link_bytes_per_second: float  # one link one way, of one device
     all_links_bytes_per_second: float  # every link of a device together, one way
     how: How = PLAIN
@@ -64,6 +64,11 @@ class Rates:
     hbm_share: float = 1.0
     launch_seconds: float = 0.0  # what starting one collective takes
     is_calibrated: bool = False
+
+    @property
+    def joins_gathers(self) -> bool:
+        """The second paper counts gathers of one tensor that follow each other as one: the last one's result."""
+        return self.model == "second paper" and not self.how.exact
 
     def faster(self, resource: str, times: float = 2.0) -> Rates:
         """The same device with one resource so many times as fast: "compute", "hbm" or "link"."""
@@ -107,10 +112,11 @@ def rates(of: str | Chip, model: str = "physical", how: How | None = None) -> Ra
     if model == "paper":
         model = PAPERS[c.name not in FIRST_PAPER_CHIPS]
     how = How(exact=model != "second paper") if how is None else how
-    tile = (1, 1) if model in PAPERS else _tile(c)
+    tile = (1, 1, 1) if model in PAPERS else (c.tile_rows, *c.tile)
     plain = Rates(
-        c, model, c.hbm_bytes_per_second_per_device, _fast_memory(c), tile, c.link_bytes_per_second, _all_links(c), how
-    )
+        c, model, c.hbm_bytes_per_second_per_device, c.fast_memory_bytes_per_device, tile, c.link_bytes_per_second,
+        _all_links(c), how,
+    )  # fmt: skip
     return _calibrated(plain) if model == "calibrated" else plain
 
 
@@ -121,12 +127,12 @@ def local_time(flops: Number, n_bytes: Number, dtype: str, rates: Rates) -> Seco
     """Computing `flops` (padding included) while `n_bytes` move between HBM and the device: the longer of both."""
     compute = compute_seconds(flops, dtype, rates)
     hbm = n_bytes * 0.0 if rates.model == "first paper" else hbm_seconds(n_bytes, rates)
-    return Seconds(compute, hbm, total=_longer(compute, hbm))
+    return Seconds(compute, hbm, total=most([compute, hbm]))
 
 
 def compute_seconds(flops: Number, dtype: str, rates: Rates) -> Number:
     """FLOPs at the peak, or the share of it that is reached."""
-    if not isinstance(flops, np.ndarray) and not flops:
+    if not is_array(flops) and not flops:
         return 0.0
     return flops / (rates.peak(dtype) * rates.compute_share)
 
@@ -136,25 +142,18 @@ def hbm_seconds(n_bytes: Number, rates: Rates) -> Number:
     return n_bytes / (rates.hbm_bytes_per_second * rates.hbm_share)
 
 
-def padded_flops(batch: Number, rows: Number, columns: Number, depth: Number, tile: tuple[int, int]) -> Number:
+def padded_flops(batch: Number, rows: Number, columns: Number, depth: Number, tile: tuple[int, int, int]) -> Number:
     """What a matrix unit does for a product: it works on whole tiles, so rows, columns and depth are rounded up.
 
-    One row and one column make no matrix: such sums of products are done element by element, without padding.
+    One operand stays in the unit and the rows of the other stream through it: whichever way round pads less. One row
+    and one column make no matrix: such sums of products are done element by element, without padding.
     """
-    high, wide = tile
+    streamed, high, wide = tile
     plain = 2 * batch * rows * columns * depth
-    whole = 2 * batch * rounded_up(rows, high) * rounded_up(columns, wide) * rounded_up(depth, high)
+    faces = [rounded_up(a, streamed) * rounded_up(b, wide) for a, b in ((rows, columns), (columns, rows))]
+    whole = 2 * batch * rounded_up(depth, high) * least(faces)
     one = rows * columns == 1
-    return np.where(one, plain, whole) if isinstance(one, np.ndarray) else plain if one else whole
-
-
-def critical_batch(dtype: str, weights: str, rates: Rates) -> float:
-    """Rows with which a product by weights stored in a type takes as long to compute as to read them.
-
-    Each row needs 2 FLOPs a weight, so the peak over HBM's rate, times the bytes of a weight over 2.
-    """
-    compute, hbm = rates.peak(dtype) * rates.compute_share, rates.hbm_bytes_per_second * rates.hbm_share
-    return compute * itemsize(weights) / (2 * hbm)
+    return np.where(one, plain, whole) if is_array(one) else plain if one else whole
 
 
 def rounded_up(size: Number, tile: int) -> Number:
@@ -169,7 +168,7 @@ def collective_time(
     kind: str, n_bytes: Number, legs: Sequence[Leg], rates: Rates, loads: Sequence[Load] | None = None
 ) -> Seconds:
     """A collective of a group that runs along these legs, each device holding `n_bytes` before."""
-    group = _group(legs)
+    group = product([leg.size for leg in legs])
     if rates.is_paper:
         link = _paper_seconds(kind, n_bytes, group, rates)
         return Seconds(link=link, total=link)
@@ -205,31 +204,12 @@ def _whole(*numbers: Number) -> bool:
     return all(isinstance(number, int) for number in numbers)
 
 
-def _group(legs: Sequence[Leg]) -> Number:
-    group = 1
-    for leg in legs:
-        group = group * leg.size
-    return group
-
-
-def _longer(a: Number, b: Number) -> Number:
-    return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
-
-
 # ---- the chip ---------------------------------------------------------------------------------------------------
 
 
 @cache
 def _peak(of: Chip, dtype: str) -> float:
     return of.peak_flops_per_device(dtype)
-
-
-def _fast_memory(of: Chip) -> float:
-    return (of.value("fast_memory_bytes") or 0) / of.devices
-
-
-def _tile(of: Chip) -> tuple[int, int]:
-    return tuple(of.value("tile") or (1, 1))
 
 
 def _all_links(of: Chip) -> float:

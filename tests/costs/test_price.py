@@ -7,7 +7,9 @@ import pytest
 import mtfcore as mtf
 from mtfcore.costs import two_layers_programs
 from mtfcore.costs.paper_time import step_seconds
-from mtfcore.costs.step_time import collective_time, critical_batch, local_time, padded_flops, rates
+from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes
+from mtfcore.costs.second_paper.programs import planned as second_paper
+from mtfcore.costs.step_time import collective_time, local_time, padded_flops, rates
 from mtfcore.costs.two_layers import ROWS, Sizes
 from mtfcore.costs.two_layers import cost as closed_form
 from mtfcore.costs.wiring import Leg, wirings
@@ -119,6 +121,17 @@ def test_the_second_papers_closed_form_comes_out():
     assert exact.link_seconds == pytest.approx(2 * 2 * b_l / w * (e / 4 * 15 / 16 + f / 16 * 3 / 4), rel=1e-12)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("gated", [False, True])
+def test_every_layout_of_the_second_paper_takes_its_closed_form(layout, exact, gated):
+    sizes = {"d_model": 2048, "d_ff": 8192}
+    prog = second_paper(layout, (4, 2, 4), batch=64, length=16, **sizes, gated=gated)
+    want = layout_bytes(layout, 64 * 16, **sizes, x=4, y=2, z=4, gated=gated, exact=exact) / 270e9
+    cost = mtf.price(prog, "v4:4x4x4", model="paper", exact=exact)
+    assert cost.link_seconds == pytest.approx(want, rel=1e-12)
+
+
 def test_an_all_reduce_in_the_second_paper_is_twice_a_gather():
     reduced = mtf.price(one_collective("x:4", "A B partialsum:x", "A B"), "v4:4x1x1", model="second paper")
     gathered = mtf.price(one_collective("x:4", "A:x B", "A B"), "v4:4x1x1", model="second paper")
@@ -188,16 +201,12 @@ def test_a_halo_exchange_is_one_hop():
 
 
 def test_c16_the_critical_batch():
-    v5e = rates("v5e")
-    assert critical_batch("bf16", "bf16", v5e) == pytest.approx(240, rel=5e-3)
-    assert critical_batch("bf16", "i8", v5e) == pytest.approx(120, rel=5e-3)
-    assert critical_batch("i8", "i8", v5e) == pytest.approx(240, rel=5e-3)
-
-    def bound(batch):
-        prog = mtf.plan(two_layers, "x:1", sizes=f"batch:{batch} io:4096 hidden:16384", dtype="bf16")
-        return mtf.price(prog, "v5e:1x1", model="second paper").steps[0].bound
-
-    assert (bound(160), bound(320)) == ("hbm", "compute")
+    at = rates("v5e", "second paper")
+    for math, weights, n_bytes, right in (("bf16", "bf16", 2, 240), ("bf16", "i8", 1, 120), ("i8", "i8", 1, 240)):
+        batch = mtf.chip("v5e").critical_batch(weights, math)
+        assert batch == pytest.approx(right, rel=5e-3)
+        for rows, bound in ((batch - 1, "hbm"), (batch + 1, "compute")):
+            assert local_time(2 * rows * 1e6, n_bytes * 1e6, math, at).bound == bound
 
 
 def test_c22_analytic_flops():
@@ -229,13 +238,15 @@ def test_int8_weights_are_read_as_int8():
 
 
 def test_tiles_pad_what_does_not_fill_them():
-    assert padded_flops(3, 1, 100, 129, (128, 128)) == 2 * 3 * 128 * 128 * 256
-    assert padded_flops(3, 1, 1, 129, (128, 128)) == 2 * 3 * 129
-    found = padded_flops(1, np.array([1, 1, 200]), np.array([1, 2, 200]), 128, (128, 128))
-    assert found.tolist() == [2 * 128, 2 * 128**3, 2 * 256 * 256 * 128]
-    cost = mtf.price(planned("x:1", "", "batch:64 io:4096 hidden:4096"), "v4:1x1x1")
+    tile = (8, 128, 128)
+    assert padded_flops(3, 130, 100, 129, tile) == 2 * 3 * 136 * 128 * 256
+    assert padded_flops(3, 100, 130, 129, tile) == 2 * 3 * 136 * 128 * 256  # the operands change places
+    assert padded_flops(3, 1, 1, 129, tile) == 2 * 3 * 129
+    found = padded_flops(1, np.array([1, 1, 200]), np.array([1, 2, 200]), 128, tile)
+    assert found.tolist() == [2 * 128, 2 * 8 * 128 * 128, 2 * 200 * 256 * 128]
+    cost = mtf.price(planned("x:1", "", "batch:4 io:4096 hidden:4096"), "v4:1x1x1")
     assert cost.padded_share == pytest.approx(0.5)
-    assert "Tiles of 128 x 128: 50% of the FLOPs done are padding." in str(cost)
+    assert "Tiles of 128 x 128, 8 rows at a time: 50% of the FLOPs done are padding." in str(cost)
 
 
 def test_arrays_give_what_numbers_give():
