@@ -22,6 +22,7 @@ _HOME = {
     "iteration_space": "widgets.explorers.iteration_space",
     "planner": "widgets.explorers.planner",
     "frontier": "widgets.explorers.frontier",
+    "roofline": "widgets.explorers.roofline",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
     "Refused": "widgets.frame",

@@ -75,6 +75,14 @@ def model_text(name: str, changes: dict[str, int]) -> str:
     return " ".join([name, *(f"{field}={number}" for field, number in changes.items())])
 
 
+def padded_heads(text: str) -> str:
+    """The same model with its query heads padded to a power of two; nothing where they are one, or are grouped."""
+    name, changes = split_model(text)
+    cfg = read_model(text)
+    padded = 1 << (cfg.heads - 1).bit_length()
+    return "" if padded == cfg.heads or cfg.attention == "grouped" else model_text(name, {**changes, "heads": padded})
+
+
 def read_config_file(path: str) -> Config:
     """A model from the file that is published with it."""
     from mtfcore.model.config_files import read_config

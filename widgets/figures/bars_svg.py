@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from widgets.figures.log_axes import GREY
 from widgets.figures.svg import tag, text
 
-WIDTH, LEFT, RIGHT, HEAD, ROW = 480.0, 92.0, 116.0, 26.0, 24.0
+WIDTH, LEFT, RIGHT, HEAD, ROW = 420.0, 92.0, 84.0, 26.0, 24.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def bars_svg(
     if limit is not None:
         inside += _limit(*limit, top or 1.0, HEAD + ROW * len(bars))
     if note:
-        inside.append(text(note, 4, height - 6, WIDTH - 8, 10))
+        inside.append(text(note, 4, height - 6, WIDTH - 8, 11))
     return tag(
         "svg", *inside, cls="mw-chart", viewBox=f"0 0 {WIDTH:.0f} {height:.0f}", width=WIDTH, height=height,
         role="group", aria_label=title, fill="currentColor", font_family="sans-serif", data_chart=name or None,
@@ -72,13 +72,13 @@ def _bar(bar: Bar, y: float, top: float) -> str:
     weight = "bold" if bar.chosen else None
     label = ("★ " if bar.chosen and bar.pick else "") + bar.label
     inside = [tag("rect", x=0, y=y, width=WIDTH, height=ROW - 2, fill="transparent", cls="mw-mark")] if bar.pick else []
-    inside.append(text(label, LEFT - 6, y + 15, LEFT - 8, 10.5, text_anchor="end", font_weight=weight))
+    inside.append(text(label, LEFT - 6, y + 15, LEFT - 8, 11.5, text_anchor="end", font_weight=weight))
     if bar.reason:
-        inside.append(text(bar.reason, LEFT, y + 15, WIDTH - LEFT - 4, 10.5, font_style="italic"))
+        inside.append(text(bar.reason, LEFT, y + 15, WIDTH - LEFT - 4, 11, font_style="italic"))
     else:
         end, drawn = _parts(bar, y, top)
         inside += drawn
-        inside.append(text(bar.says, end + 5, y + 15, 0, 10.5, font_weight=weight))
+        inside.append(text(bar.says, end + 5, y + 15, 0, 11.5, font_weight=weight))
     hint = tag("title", html.escape(bar.hint)) if bar.hint else ""
     total = sum(part.value for part in bar.parts)
     if bar.pick:
@@ -108,7 +108,7 @@ def _parts(bar: Bar, y: float, top: float) -> tuple[float, list[str]]:
 def _limit(value: float, words: str, top: float, bottom: float) -> Iterator[str]:
     x = _place(value, top)
     yield tag("path", d=f"M{x:.1f} {HEAD - 4}V{bottom}", stroke="#D55E00", stroke_width=2, stroke_dasharray="6 4")
-    yield text(words, x, bottom + 13, 0, 10.5, text_anchor="end" if x > WIDTH / 2 else "start")
+    yield text(words, x, bottom + 13, 0, 11, text_anchor="end" if x > WIDTH / 2 else "start")
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> str:

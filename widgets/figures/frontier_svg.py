@@ -49,7 +49,7 @@ def _axes(facts: Facts, phase: str) -> LogAxes:
     xs = [point[x] for point in facts["points"]] + [p["seconds"] for p in own]
     ys = [point[y] for point in facts["points"]] + [p["chip_seconds"] for p in own]
     _, x_title, y_title = TITLES[phase]
-    return LogAxes(around(xs), around(ys), x_title, y_title, "s", "s", height=360.0, right=16.0)
+    return LogAxes(around(xs), around(ys), x_title, y_title, "s", "s", height=330.0, right=16.0)
 
 
 def colour(facts: Facts, model: str) -> str:
@@ -162,9 +162,9 @@ def _sign(mark: str, words: str, width: int = 16) -> str:
 
 def saved_frontier(facts: Facts) -> str:
     """Both charts as one file, dark on white."""
-    charts = [tag("g", frontier_svg(facts, phase), transform=f"translate({480 * n} 0)")
+    charts = [tag("g", frontier_svg(facts, phase), transform=f"translate({420 * n} 0)")
               for n, phase in enumerate(TITLES)]  # fmt: skip
-    names = text("  ·  ".join(facts["series"]), 60, 376, 0, 10)
-    size = {"width": 960, "height": 386}
+    names = text("  ·  ".join(facts["series"]), 60, 346, 0, 10)
+    size = {"width": 840, "height": 356}
     return tag("svg", tag("rect", **size, fill="#fff"), *charts, names, **size, color="#111",
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip

@@ -2,7 +2,7 @@
 
     >>> axes = LogAxes((1, 1e4), (1e9, 1e15), "FLOPs a byte of HBM", "FLOP/s")
     >>> axes.x(1), axes.x(1e4)
-    (56.0, 468.0)
+    (58.0, 408.0)
 
 Text takes the page's colour. Ranges are given, so a picture stands still while a slider moves what lies on it.
 Next file to read: `roofline_svg`.
@@ -31,9 +31,9 @@ class LogAxes:
     y_title: str
     x_unit: str = ""
     y_unit: str = ""
-    width: float = 480.0
-    height: float = 330.0
-    left: float = 56.0
+    width: float = 420.0
+    height: float = 300.0
+    left: float = 58.0
     right: float = 12.0
     top: float = 26.0
     bottom: float = 38.0
@@ -53,17 +53,17 @@ class LogAxes:
     def ground(self, title: str) -> Iterator[str]:
         """Title, grid, ticks and the axes' own titles."""
         low, high = self.height - self.bottom, self.top
-        yield text(title, self.left, 14, self.width - self.left, 12, font_weight="bold")
+        yield text(title, 4, 14, self.width - 4, 12, font_weight="bold")
         for value in ticks(self.x_range):
             yield tag("path", d=f"M{self.x(value):.1f} {low}V{high}", stroke=GREY, stroke_opacity=0.25)
-            yield text(quantity(value, self.x_unit), self.x(value), low + 13, 0, 10, text_anchor="middle")
+            yield text(quantity(value, self.x_unit), self.x(value), low + 13, 0, 11, text_anchor="middle")
         for value in ticks(self.y_range):
             yield tag("path", d=f"M{self.left} {self.y(value):.1f}H{self.width - self.right}", stroke=GREY,
                       stroke_opacity=0.25)  # fmt: skip
-            yield text(quantity(value, self.y_unit), self.left - 5, self.y(value) + 3.5, 0, 10, text_anchor="end")
-        yield text(self.x_title, (self.left + self.width) / 2, self.height - 8, 0, 10.5, text_anchor="middle")
+            yield text(quantity(value, self.y_unit), self.left - 5, self.y(value) + 3.5, 0, 11, text_anchor="end")
+        yield text(self.x_title, (self.left + self.width) / 2, self.height - 8, 0, 11, text_anchor="middle")
         turn = f"rotate(-90 10 {(low + high) / 2:.0f})"
-        yield text(self.y_title, 10, (low + high) / 2, 0, 10.5, text_anchor="middle", transform=turn)
+        yield text(self.y_title, 10, (low + high) / 2, 0, 11, text_anchor="middle", transform=turn)
 
     def svg(self, *inside: str, label: str, **attributes: object) -> str:
         """The whole chart."""

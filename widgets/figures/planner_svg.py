@@ -37,7 +37,7 @@ def charts(facts: Facts) -> list[str]:
     return [memory_svg(facts), time_svg(facts), *(partitions_svg(facts, phase) for phase in PHASES)]
 
 
-def planner_file(facts: Facts, width: float = 480.0) -> str:
+def planner_file(facts: Facts, width: float = 420.0) -> str:
     """The charts as one SVG file, two in a row, dark on white."""
     tops = (0.0, 210.0)
     placed = [tag("g", chart, transform=f"translate({n % 2 * width:.0f} {tops[n // 2]:.0f})")

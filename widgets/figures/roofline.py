@@ -1,6 +1,6 @@
 """Facts for the roofline explorer: where each step of a layer lies, and what it waits for.
 
-    >>> step = {"name": "x W_in", "flops": 2e9, "hbm_bytes": 1e8, "link_bytes": 0, "compute": 7e-6, "hbm": 8e-5, ...}
+    >>> step = {"name": "x W_in", "flops": 2e9, "hbm_bytes": 1e8, "compute": 7e-6, "hbm": 8e-5, "seconds": 8e-5, ...}
     >>> place(step, {"peak": 2.75e14, "hbm": 1.2e12, "link": 4.5e10})
     {'intensity': 20.0, 'rate': 2.5e13, 'bound': 'hbm', ...}
 
@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Facts = dict[str, Any]
-BOUNDS = ("compute", "hbm", "link", "launch")
-WORDS = {"compute": "computing", "hbm": "HBM", "link": "links", "launch": "starting collectives"}
+BOUNDS = ("compute", "hbm", "link", "hops", "launch")
+WORDS = {"compute": "computing", "hbm": "HBM", "link": "links", "hops": "hops", "launch": "starting"}
 
 
 def place(step: Mapping[str, Any], roof: Mapping[str, float]) -> Facts:
@@ -29,7 +29,8 @@ def place(step: Mapping[str, Any], roof: Mapping[str, float]) -> Facts:
     rate = flops / seconds if seconds else 0.0
     ceiling = min(roof["peak"], intensity * roof["hbm"])
     return {
-        **step, "bound": bound, "intensity": intensity, "rate": rate, "is_local": bool(flops),
+        **step, "bound": bound, "intensity": intensity, "rate": rate,
+        "is_local": bool(flops) and not step["is_collective"],
         "share_of_roof": rate / ceiling if ceiling else 0.0,
     }  # fmt: skip
 

@@ -20,8 +20,8 @@ from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
 from widgets.theme import COMPUTE, LINKS, MEMORY
 
-COLOURS = {"compute": COMPUTE, "hbm": MEMORY, "link": LINKS, "launch": "#8C8C8C"}
-PLOT, STRIP, LINES = 330.0, 40.0, 6
+COLOURS = {"compute": COMPUTE, "hbm": MEMORY, "link": LINKS, "hops": "#FBF6B5", "launch": "#B0B0B0"}
+WIDTH, PLOT, STRIP, LINES = 420.0, 300.0, 40.0, 6
 HEIGHT = PLOT + STRIP + 16 * LINES + 26
 NEAR = 9  # pixels within which marks are one
 
@@ -49,7 +49,7 @@ def _axes(roof: Mapping[str, float]) -> LogAxes:
     top = 10 ** math.ceil(math.log10(roof["peak"]))
     return LogAxes(
         (0.1, 1e5), (top / 1e6, top), "FLOPs for each byte of HBM (◆ for each byte sent)", "FLOP/s of a device", "",
-        "", height=PLOT,
+        "", width=WIDTH, height=PLOT,
     )  # fmt: skip
 
 
@@ -119,7 +119,8 @@ def _mark(axes: LogAxes, group: Sequence[Facts], side: Facts, chosen: str) -> st
     return tag(
         "g", tag("title", html.escape(says)), circle, words, data_pick=f"{side['phase']}:{first['number']}",
         data_steps=",".join(map(str, numbers)), data_bound=first["bound"],
-        data_intensity=f"{first['intensity']:.6g}", data_rate=f"{first['rate']:.6g}", tabindex=0, role="button", aria_label=says,
+        data_intensity=f"{first['intensity']:.6g}", data_rate=f"{first['rate']:.6g}", tabindex=0, role="button",
+        aria_label=says,
     )  # fmt: skip
 
 
@@ -154,15 +155,15 @@ def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
         )  # fmt: skip
         words = tag("text", str(step["number"]), x=left + room / 2, y=top + 14, font_size=10, fill="#111",
                     text_anchor="middle") if room > 14 else ""  # fmt: skip
-        yield tag("g", tag("title", html.escape(_says(step))), box, words, data_pick=name, data_seconds=f"{step['seconds']:.6g}",
-                  data_bound=step["bound"], role="button", aria_label=_says(step),
-                  tabindex=-1 if step["is_local"] else 0)  # fmt: skip
+        yield tag("g", tag("title", html.escape(_says(step))), box, words, data_pick=name,
+                  data_seconds=f"{step['seconds']:.6g}", data_bound=step["bound"], role="button",
+                  aria_label=_says(step), tabindex=-1 if step["is_local"] else 0)  # fmt: skip
         left += room
-    yield text(f"a layer takes {quantity(total, 's')}", axes.width - axes.right, top + 33, 0, 10.5, text_anchor="end")
-    for n, bound in enumerate(("compute", "hbm", "link", "launch")):
-        place = axes.left + 74.0 * n
+    yield text(f"{quantity(total, 's')} a layer", axes.width - axes.right, top + 33, 0, 10.5, text_anchor="end")
+    for n, bound in enumerate(COLOURS):
+        place = axes.left + 52.0 * n
         yield tag("rect", x=place, y=top + 25, width=8, height=8, fill=COLOURS[bound], stroke=GREY)
-        yield text({"launch": "starting", "compute": "compute"}.get(bound, WORDS[bound]), place + 12, top + 33, 0, 10)
+        yield text("compute" if bound == "compute" else WORDS[bound], place + 12, top + 33, 0, 10)
 
 
 def _largest(axes: LogAxes, side: Facts) -> Iterator[str]:
@@ -172,8 +173,17 @@ def _largest(axes: LogAxes, side: Facts) -> Iterator[str]:
     for n, step in enumerate(longest):
         y = PLOT + STRIP + 24 + 16.0 * n
         share = f"{100 * step['seconds'] / total:.0f} %"
-        yield text(share, axes.left - 6, y, 0, 10.5, text_anchor="end")
+        yield text(share, axes.left - 6, y, 0, 11, text_anchor="end")
         yield tag("rect", x=axes.left, y=y - 8, width=8, height=8, fill=COLOURS[step["bound"]], stroke=GREY)
         words = f"{step['number']}  {step['name']}"
-        yield text(words, axes.left + 13, y, 300, 10.5)
-        yield text(quantity(step["seconds"], "s"), axes.width - axes.right, y, 0, 10.5, text_anchor="end")
+        yield text(words, axes.left + 13, y, 250, 11)
+        yield text(quantity(step["seconds"], "s"), axes.width - axes.right, y, 0, 11, text_anchor="end")
+
+
+def saved_rooflines(facts: Facts) -> str:
+    """Both phases as one file, dark on white."""
+    charts = [tag("g", roofline_svg(facts, phase), transform=f"translate({n * WIDTH:.0f} 0)")
+              for n, phase in enumerate(("prefill", "decode"))]  # fmt: skip
+    size = {"width": 2 * WIDTH, "height": HEIGHT}
+    return tag("svg", tag("rect", **size, fill="#fff"), *charts, **size, color="#111",
+               xmlns="http://www.w3.org/2000/svg")  # fmt: skip

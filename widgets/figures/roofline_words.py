@@ -18,6 +18,7 @@ WHY = {
     "compute": "its products reuse each byte often enough; only fewer FLOPs, a narrower type or more chips help",
     "hbm": "weights and cache are read for few FLOPs each; more sequences share a weight, a narrower type halves it",
     "link": "what is sent is large for what is computed; another partition or fewer chips send less",
+    "hops": "its collectives are small, and each takes its hops; fewer chips or a larger batch make them worth it",
     "launch": "its collectives are many and small; fewer chips or a larger batch make each worth its start",
 }
 
@@ -45,6 +46,9 @@ def _step(facts: Facts, phase: str, step: Facts) -> str:
     total = facts[phase]["layer"]["seconds"] or 1.0
     share = origin(f"{quantity(step['seconds'], 's')}, {100 * step['seconds'] / total:.0f} % of the layer", "modelled")
     head = f"{phase.capitalize()}, step {step['number']}, {step['name']}: {share}; it waits for {WORDS[step['bound']]}."
+    if not step["is_local"] and not step["is_collective"]:
+        read = origin(quantity(step["hbm_bytes"], "iB"), "modelled")
+        return f"{head} It multiplies nothing, so it has no place under the roof; it reads and writes {read}."
     if not step["is_local"]:
         sent = origin(quantity(step["link_bytes"], "iB"), "modelled")
         return f"{head} It computes nothing, so it has no place under the roof; each device sends {sent}."
@@ -52,8 +56,10 @@ def _step(facts: Facts, phase: str, step: Facts) -> str:
         return f"{head} It reads nothing from HBM: what it needs is still in fast memory."
     lies = origin(f"{quantity(step['intensity'])} FLOPs a byte, {100 * step['share_of_roof']:.0f} % of the roof there",
                   "modelled")  # fmt: skip
+    pads = f" {100 * step['padded_share']:.0f} % of what it computes pads tiles."
+    padded = pads if step["padded_share"] > 0.005 else ""
     before = "left of" if step["intensity"] < ridge(facts["roof"]) else "right of"
-    return f"{head} It lies at {lies}, {before} the ridge at {quantity(ridge(facts['roof']))}."
+    return f"{head} It lies at {lies}, {before} the ridge at {quantity(ridge(facts['roof']))}.{padded}"
 
 
 def table(facts: Facts) -> list[tuple[str, ...]]:
