@@ -4,6 +4,7 @@
     >>> cfg.layers, cfg.heads, cfg.kv_heads, cfg.attention, cfg.n_params
     (118, 48, 1, 'multiquery', 540358834176)
     >>> mtf.model.config("palm-540b", heads=64)            # padded for 64 chips
+    >>> mtf.model.config("models/mine/config.json")        # a file on disk (`config_files`)
 
 Each named configuration says which paper and table it comes from. `kv_heads` alone says how keys and values are
 shared: as many as `heads` is multihead, 1 is multiquery, between them grouped. Next file to read: `params`.
@@ -12,6 +13,7 @@ shared: as many as `heads` is multihead, 1 is multiquery, between them grouped. 
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ CHOICES = {
     "positions": ("learned", "rotary", "none"),
 }
 SIZES = ("layers", "d_model", "d_ff", "heads", "kv_heads", "head_size", "vocab", "max_length")
-FLAGS = ("causal", "tied", "biases")
+FLAGS = ("causal", "tied", "biases", "qkv_biases")
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ class Config:
     positions: str = "learned"
     causal: bool = True  # a position of the decoder sees none behind it
     tied: bool = False  # the softmax's table is the embedding's
-    biases: bool = False
+    biases: bool = False  # beside every product, and in layer norms
+    qkv_biases: bool = False  # beside the products that make queries, keys and values, only
     norm_eps: float = 1e-6
     rotary_base: float = 10_000.0
     source: str = "chosen for this course"
+    left_out: str = ""  # what the published model does besides: its costs are those of this configuration without it
 
     def __post_init__(self) -> None:
         if as_whole(self.kv_heads) == 0:
@@ -135,15 +139,22 @@ def _shape_faults(cfg: Config) -> list[str]:
     return faults
 
 
-def config(name: str | Config, **changes: Any) -> Config:
-    """A configuration by name, with some fields changed: `mtf.model.config("tiny-lm", heads=16)`."""
-    if not isinstance(name, Config):
-        from mtfcore.model.published import CONFIGS
+def config(name: str | os.PathLike[str] | Config, **changes: Any) -> Config:
+    """A configuration by name, or from a file on disk, with some fields changed: `config("tiny-lm", heads=16)`."""
+    return (name if isinstance(name, Config) else _found(name)).but(**changes)
 
-        if not isinstance(name, str) or name not in CONFIGS:
-            raise LayoutError(f"no model {name!r:.100}; {nearest(name, CONFIGS)}")
-        name = CONFIGS[name]
-    return name.but(**changes)
+
+def _found(name: object) -> Config:
+    from mtfcore.model.published import CONFIGS
+
+    if isinstance(name, str) and name in CONFIGS:
+        return CONFIGS[name]
+    if isinstance(name, os.PathLike) or (isinstance(name, str) and ("/" in name or os.sep in name or ".json" in name)):
+        from mtfcore.model.config_files import config_file
+
+        return config_file(name)
+    hint = "; a file is given with its folder, './config.json'"
+    raise LayoutError(f"no model {name!r:.100}; {nearest(name, CONFIGS)}{hint}")
 
 
 def sizes_of(cfg: Config) -> Mapping[str, int]:

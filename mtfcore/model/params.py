@@ -108,7 +108,7 @@ def _product(
 ) -> Iterator[Param]:
     """A matrix `w…` from `ins` to `outs`, and its bias `b…` where the configuration has biases."""
     yield _weight(cfg, f"{prefix}w{name}", f"{stack} {ins} {outs}", ins, gain)
-    if cfg.biases:
+    if cfg.biases or (cfg.qkv_biases and name in "qkv"):
         yield Param(f"{prefix}b{name}", _sized(cfg, f"{stack} {outs}"), "zeros")
 
 

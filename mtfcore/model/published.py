@@ -1,12 +1,16 @@
-"""The named configurations, as data: the two papers' models, one real small model, and small ones for lessons.
+"""The named configurations, as data: the two papers' models, open families, and small ones for lessons.
 
     >>> mtf.model.CONFIGS["mtf-lm-4.9b"].source
     'Mesh-TensorFlow, arXiv 1811.02084, Table 2'
 
 Sources: Mesh-TensorFlow (arXiv 1811.02084), Tables 2 and 3, with the authors' tensor2tensor hyperparameters for what
 the tables leave out (6 layers, 32,768 subwords, 256 tokens); PaLM (arXiv 2204.02311), Table 1; Megatron-Turing NLG as
-in Efficiently Scaling Transformer Inference (arXiv 2211.05102), Table D.1; SmolLM2-135M's published configuration.
-Next file to read: `configs`.
+in Efficiently Scaling Transformer Inference (arXiv 2211.05102), Table D.1; GPT-3 (arXiv 2005.14165), Table 2.1; of open
+models, the config.json published with each.
+
+Not here, because a configuration cannot say them: Gemma 2 (norms behind the sublayers, capped scores, local layers),
+Mixtral and its kin (experts), Chinchilla (relative positions with weights). Where only values differ and no size does,
+`left_out` says it. Next file to read: `configs`; for a model that is not here, `config_files`.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ from mtfcore.model.configs import Config
 _MESH_TF = "Mesh-TensorFlow, arXiv 1811.02084, Table"
 _PALM = "PaLM, arXiv 2204.02311, Table 1"
 _NLG = "Megatron-Turing NLG 530B; dimensions in arXiv 2211.05102, Table D.1"
-_SMOL = "SmolLM2-135M-Instruct, the configuration published with the model"
+_GPT = "GPT-3, arXiv 2005.14165, Table 2.1; vocabulary of GPT-2"
+_LONG = {"left_out": "its rotary positions are scaled for long texts"}
 
 # (name's size, d_ff, heads) of Table 2, whose d_model is 1024 and d_k = d_v = 256
 _TABLE_2 = (
@@ -45,6 +50,34 @@ def _palm(size: str, layers: int, d_model: int, heads: int) -> Config:
     )  # fmt: skip
 
 
+def _open(name: str, home: str, sizes: str, vocab: int, max_length: int, base: float, **more: object) -> Config:
+    """One of the Llama family: `sizes` are layers, d_model, d_ff, heads, key and value heads; `home` where it lies."""
+    layers, d_model, d_ff, heads, kv_heads = map(int, sizes.split())
+    same = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "norm_eps": 1e-5}
+    return Config(
+        name, layers=layers, d_model=d_model, d_ff=d_ff, heads=heads, head_size=d_model // heads, kv_heads=kv_heads,
+        vocab=vocab, max_length=max_length, rotary_base=base, source=f"config.json of huggingface.co/{home}",
+        **{**same, **more},
+    )  # fmt: skip
+
+
+_QWEN = {"norm_eps": 1e-6, "qkv_biases": True}
+_OPEN = (
+    _open("llama-2-7b", "meta-llama/Llama-2-7b-hf", "32 4096 11008 32 32", 32_000, 4_096, 1e4),
+    _open("llama-2-13b", "meta-llama/Llama-2-13b-hf", "40 5120 13824 40 40", 32_000, 4_096, 1e4),
+    _open("llama-2-70b", "meta-llama/Llama-2-70b-hf", "80 8192 28672 64 8", 32_000, 4_096, 1e4),
+    _open("llama-3-8b", "meta-llama/Meta-Llama-3-8B", "32 4096 14336 32 8", 128_256, 8_192, 5e5),
+    _open("llama-3-70b", "meta-llama/Meta-Llama-3-70B", "80 8192 28672 64 8", 128_256, 8_192, 5e5),
+    _open("llama-3.1-8b", "meta-llama/Llama-3.1-8B", "32 4096 14336 32 8", 128_256, 131_072, 5e5, **_LONG),
+    _open("llama-3.1-70b", "meta-llama/Llama-3.1-70B", "80 8192 28672 64 8", 128_256, 131_072, 5e5, **_LONG),
+    _open("llama-3.1-405b", "meta-llama/Llama-3.1-405B", "126 16384 53248 128 8", 128_256, 131_072, 5e5, **_LONG),
+    _open("mistral-7b", "mistralai/Mistral-7B-v0.3", "32 4096 14336 32 8", 32_768, 32_768, 1e6),
+    _open("qwen2.5-7b", "Qwen/Qwen2.5-7B-Instruct", "28 3584 18944 28 4", 152_064, 32_768, 1e6, **_QWEN),
+    _open("qwen2.5-72b", "Qwen/Qwen2.5-72B-Instruct", "80 8192 29568 64 8", 152_064, 32_768, 1e6, **_QWEN),
+    _open("smollm2-135m", "HuggingFaceTB/SmolLM2-135M-Instruct", "30 576 1536 9 3", 49_152, 8_192, 1e5, tied=True),
+)  # fmt: skip
+
+
 def _tiny(name: str, **more: object) -> Config:
     """Small enough for simulated devices; sizes differ, so that a mix-up of dimensions cannot hide."""
     sizes = {"layers": 2, "d_model": 64, "d_ff": 256, "heads": 8, "head_size": 16, "vocab": 256, "max_length": 128}
@@ -63,10 +96,11 @@ _ALL = (
         max_length=2_048, activation="gelu", tied=True, biases=True, source=_NLG,
     ),
     Config(
-        "smollm2-135m", layers=30, d_model=576, d_ff=1_536, heads=9, kv_heads=3, head_size=64, vocab=49_152,
-        max_length=8_192, norm="rms", activation="swiglu", positions="rotary", tied=True, norm_eps=1e-5,
-        rotary_base=100_000.0, source=_SMOL,
+        "gpt-3-175b", layers=96, d_model=12_288, d_ff=49_152, heads=96, head_size=128, vocab=50_257, max_length=2_048,
+        activation="gelu", tied=True, biases=True, norm_eps=1e-5, source=_GPT,
+        left_out="every other layer attends to a band of positions only",
     ),
+    *_OPEN,
     _tiny("tiny-lm"),
     _tiny("tiny-grouped", kv_heads=2, norm="rms", activation="swiglu", positions="rotary", tied=True),
     _tiny("tiny-palm", kv_heads=1, block="parallel", activation="swiglu", positions="rotary", tied=True),

@@ -69,15 +69,45 @@ def test_other_published_sizes():
     nlg = mtf.model.config("mt-nlg-530b")  # arXiv 2211.05102, Table D.1
     assert nlg.n_params / 1e9 == pytest.approx(530, rel=1e-3)
     assert (nlg.heads, nlg.head_size, nlg.attention, nlg.block) == (128, 160, "multihead", "serial")
+    gpt = mtf.model.config("gpt-3-175b")  # arXiv 2005.14165, Table 2.1, prints 175.0; its dimensions make 174.6
+    assert gpt.n_params / 1e9 == pytest.approx(175.0, rel=3e-3)
+    assert (gpt.heads * gpt.head_size, gpt.d_ff) == (gpt.d_model, 4 * gpt.d_model)
+
+
+# Open models: the number of parameters that their checkpoints' metadata give, exactly.
+OPEN = {
+    "llama-2-7b": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192,
+    "llama-3-8b": 8_030_261_248, "llama-3-70b": 70_553_706_496, "llama-3.1-8b": 8_030_261_248,
+    "llama-3.1-70b": 70_553_706_496, "llama-3.1-405b": 405_853_388_800, "mistral-7b": 7_248_023_552,
+    "qwen2.5-7b": 7_615_616_512, "qwen2.5-72b": 72_706_203_648, "smollm2-135m": 134_515_008,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "n_params"), OPEN.items())
+def test_open_models_have_exactly_the_parameters_of_their_checkpoints(name, n_params):
+    cfg = mtf.model.config(name)
+    assert cfg.n_params == n_params
+    assert (cfg.norm, cfg.activation, cfg.positions, cfg.block) == ("rms", "swiglu", "rotary", "serial")
+    assert cfg.heads * cfg.head_size == cfg.d_model and "huggingface.co/" in cfg.source
+
+
+def test_smollm2_is_as_its_file_has_it():
     smol = mtf.model.config("smollm2-135m")
-    assert round(smol.n_params / 1e6, 1) == 134.5  # the model's name rounds it to 135M
     assert (smol.heads, smol.kv_heads, smol.attention) == (9, 3, "grouped")
+    assert (smol.max_length, smol.rotary_base, smol.norm_eps, smol.tied) == (8_192, 100_000, 1e-5, True)
+
+
+def test_biases_of_queries_keys_and_values_alone():
+    cfg = mtf.model.config("tiny-grouped", qkv_biases=True)
+    assert {name for name in cfg.params if name.startswith("b")} == {"bq", "bk", "bv"}
+    assert cfg.params["bq"].text == "layers:2 H:8 D:16" and cfg.params["bk"].text == "layers:2 K:2 D:16"
+    assert mtf.model.config("qwen2.5-7b").qkv_biases and not mtf.model.config("llama-3-8b").qkv_biases
 
 
 def test_every_configuration_says_its_source():
     for name, cfg in CONFIGS.items():
         assert cfg.name == name
-        assert "arXiv" in cfg.source or name.startswith(("tiny-", "smollm2"))
+        assert "arXiv" in cfg.source or name.startswith("tiny-") or "huggingface.co/" in cfg.source
     with pytest.raises(dataclasses.FrozenInstanceError):
         CONFIGS["tiny-lm"].layers = 3
 
