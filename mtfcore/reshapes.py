@@ -19,6 +19,7 @@ from mtfcore.ops import (
     apply_out,
     common_graph,
     expect_tensor,
+    flag,
     names_of,
     out_dims,
     plain_number,
@@ -149,7 +150,13 @@ def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tenso
     return apply_out("concat", list(tensors), dims, same_dtype(tensors, "concat"), out, "concat", dim=dim)
 
 
-def reshard(t: Tensor, where: str) -> Tensor:
-    """The same tensor lying elsewhere from here on: `mtf.reshard(t, "B L E:x")`; names only: as the layout says."""
+def reshard(t: Tensor, where: str, *, at_once: bool = False) -> Tensor:
+    """The same tensor lying elsewhere from here on: `mtf.reshard(t, "B L E:x")`; names only: as the layout says.
+
+    `at_once` adds up partial sums by one all-reduce first: for small tensors, whose time is that of each collective,
+    not of the bytes that more collectives would save.
+    """
     parse(where)  # None is no place
-    return apply("reshard", [expect_tensor(t)], t.dims, t.dtype, wanted(where, t.dims, "reshard"))
+    goal = wanted(where, expect_tensor(t).dims, "reshard")
+    more = {"at_once": True} if flag(at_once, "reshard: at_once") else {}
+    return apply("reshard", [expect_tensor(t)], t.dims, t.dtype, goal, **more)

@@ -19,18 +19,19 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import mtfcore as mtf
 from mtfcore.dims import Dim
 from mtfcore.model.configs import Config
+from mtfcore.model.pins import FREE, Pins, Weights, brought, product
 from mtfcore.ops import apply
 from mtfcore.rules.reshaping import groups
 from mtfcore.tensor import Tensor
 
-Weights = Mapping[str, Tensor]
 Drop = Callable[[Tensor, int], Tensor]  # (a sublayer's result, which sublayer) → the same with some elements zero
+Core = Callable[[Tensor, Tensor, Tensor], Tensor]  # queries, keys and values of x → the mixed values
 
 NEVER = -1e9  # a score for what may not be seen: finite, so that gradients are too
 HALF = ("bf16", "f16")
@@ -45,19 +46,23 @@ class Turns(NamedTuple):
 
 def block(
     cfg: Config, x: Tensor, w: Weights, *, see: Tensor | None = None, turns: Turns | None = None,
-    memory: Tensor | None = None, see_memory: Tensor | None = None, drop: Drop | None = None,
+    memory: Tensor | None = None, see_memory: Tensor | None = None, drop: Drop | None = None, core: Core | None = None,
+    pins: Pins = FREE,
 ) -> Tensor:  # fmt: skip
-    """One layer: x `B L E` → the same. `see` says which positions S each position L looks at (bool; None: all)."""
-    own = lambda h: attention(cfg, h, w, see=see, turns=turns)  # noqa: E731
+    """One layer: x `B L E` → the same. `see` says which positions S each position L looks at (bool; None: all).
+
+    `core` attends instead, where keys and values were kept; `pins` say where the operands of each product lie.
+    """
+    own = lambda h: attention(cfg, h, w, see=see, turns=turns, core=core, pins=pins)  # noqa: E731
     cross = lambda h: attention(cfg, h, w, "cross_", memory=memory, see=see_memory)  # noqa: E731
-    parts = {"attention_norm": own, "cross_norm": cross, "ffn_norm": lambda h: feedforward(cfg, h, w)}
+    parts = {"attention_norm": own, "cross_norm": cross, "ffn_norm": lambda h: feedforward(cfg, h, w, pins)}
     if memory is None:
         del parts["cross_norm"]
     if cfg.block == "parallel":
-        h = normalise(cfg, x, w, "norm")
+        h = normalise(cfg, x, w, "norm", pins)
         return x + _reduced(functools.reduce(operator.add, [part(h) for part in parts.values()]), 0, drop)
     for site, (norm, part) in enumerate(parts.items()):
-        x = x + _reduced(part(normalise(cfg, x, w, norm)), site, drop)
+        x = x + _reduced(part(normalise(cfg, x, w, norm, pins)), site, drop)
     return x
 
 
@@ -66,29 +71,35 @@ def _reduced(addend: Tensor, site: int, drop: Drop | None) -> Tensor:
     return drop(t, site) if drop else t
 
 
-def normalise(cfg: Config, x: Tensor, w: Weights, name: str) -> Tensor:
+def normalise(cfg: Config, x: Tensor, w: Weights, name: str, pins: Pins = FREE) -> Tensor:
     """Layer norm, or RMS norm, over E; in f32 for half-precision x."""
     rows = " ".join(letter for letter in x.names if letter != "E")
+    x = brought(x, "norm", pins)
     t = full_precision(x)
     if cfg.norm == "layer":
-        t = t - mtf.mean(t, "E", out=rows)
-    size = mtf.mean(mtf.square(t), "E", out=rows)
+        t = t - _mean(t, rows, pins)
+    size = _mean(mtf.square(t), rows, pins)
     t = as_dtype(t * mtf.rsqrt(size + cfg.norm_eps), x.dtype) * w[f"{name}_scale"]
     return t + w[f"{name}_bias"] if f"{name}_bias" in w else t
+
+
+def _mean(t: Tensor, rows: str, pins: Pins) -> Tensor:
+    """B L partialsum → B L; by a single collective where what is sent has been decided (`pins`)."""
+    return mtf.reshard(mtf.mean(t, "E"), rows, at_once=True) if pins else mtf.mean(t, "E", out=rows)
 
 
 # ---- feedforward ------------------------------------------------------------------------------------------------
 
 
-def feedforward(cfg: Config, x: Tensor, w: Weights) -> Tensor:
+def feedforward(cfg: Config, x: Tensor, w: Weights, pins: Pins = FREE) -> Tensor:
     """relu(x W_in) W_out, or with a gate (SwiGLU, arXiv 2002.05202); the sum over F may still be partial."""
-    h = _biased(mtf.einsum(x, w["w_in"], out="B L F"), w, "b_in")
+    h = _biased(product(x, w, "w_in", "B L F", pins), w, "b_in")
     if cfg.gated:
-        gate = _biased(mtf.einsum(x, w["w_gate"], out="B L F"), w, "b_gate")
+        gate = _biased(product(x, w, "w_gate", "B L F", pins), w, "b_gate")
         h = (mtf.silu if cfg.activation == "swiglu" else mtf.gelu)(gate) * h
     else:
         h = (mtf.relu if cfg.activation == "relu" else mtf.gelu)(h)
-    return _biased(mtf.einsum(h, w["w_out"], out="B L E", follow=True), w, "b_out")
+    return _biased(product(h, w, "w_out", "B L E", pins, follow=True), w, "b_out")
 
 
 # ---- attention: projections, core, output -----------------------------------------------------------------------
@@ -96,59 +107,67 @@ def feedforward(cfg: Config, x: Tensor, w: Weights) -> Tensor:
 
 def attention(
     cfg: Config, x: Tensor, w: Weights, prefix: str = "", *, memory: Tensor | None = None, see: Tensor | None = None,
-    turns: Turns | None = None,
+    turns: Turns | None = None, core: Core | None = None, pins: Pins = FREE,
 ) -> Tensor:  # fmt: skip
     """Attention of x to itself, or to `memory` (`B S E`); the sum over heads may still be partial."""
-    q = queries(x, w, prefix, turns)
+    q = queries(x, w, prefix, turns, pins)
+    if core is not None:
+        return project_out(core(q, *keys_values(x, w, prefix, turns, pins)), w, prefix, pins)
     if memory is None:
-        k, v = (mtf.rename(t, "L", "S") for t in keys_values(x, w, prefix, turns))
+        k, v = (mtf.rename(t, "L", "S") for t in keys_values(x, w, prefix, turns, pins))
     else:
         k, v = keys_values(memory, w, prefix)
-    return project_out(attend(cfg, q, k, v, see), w, prefix)
+    return project_out(attend(cfg, q, k, v, see), w, prefix, pins)
 
 
-def queries(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None) -> Tensor:
-    """`B L H D`."""
-    q = _biased(mtf.einsum(x, w[f"{prefix}wq"], out="B L H D"), w, f"{prefix}bq")
+def queries(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE) -> Tensor:
+    """`B L H D`, or `B L K G D` where the weights have their heads in groups."""
+    q = _biased(product(x, w, f"{prefix}wq", _made(x, w[f"{prefix}wq"]), pins), w, f"{prefix}bq")
     return rotated(q, turns) if turns else q
 
 
-def keys_values(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None) -> tuple[Tensor, Tensor]:
+def keys_values(
+    x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE
+) -> tuple[Tensor, Tensor]:
     """Keys and values of x, with the heads that their weights have: H (multihead), K (grouped) or none (multiquery)."""
     made = []
     for name in "kv":
-        weight = w[f"{prefix}w{name}"]
-        dims = " ".join([*[letter for letter in x.names if letter != "E"], *weight.names[1:]])
-        made.append(_biased(mtf.einsum(x, weight, out=dims), w, f"{prefix}b{name}"))
+        weight = f"{prefix}w{name}"
+        made.append(_biased(product(x, w, weight, _made(x, w[weight]), pins), w, f"{prefix}b{name}"))
     return (rotated(made[0], turns) if turns else made[0]), made[1]
+
+
+def _made(x: Tensor, weight: Tensor) -> str:
+    """The dimensions of a projection of x: x's own, with those that the weight gives for E."""
+    return " ".join([*[letter for letter in x.names if letter != "E"], *weight.names[1:]])
 
 
 def attend(cfg: Config, q: Tensor, k: Tensor, v: Tensor, see: Tensor | None = None) -> Tensor:
     """softmax(q kᵀ / √D) v. Heads that share keys are taken apart, H into K groups of G; S may be split."""
     grouped = cfg.attention == "grouped"
-    q, heads = (_regrouped(q, "H", _groups(cfg)), "K G") if grouped else (q, "H")
+    q, heads = (regrouped(q, "H", _groups(cfg)), "K G") if grouped else (q, "H")
     scores = mtf.einsum(q * cfg.head_size**-0.5, k, out=f"B {heads} L S", follow=True)
     scores = full_precision(scores)
     if see is not None:
         scores = mtf.where(see, scores, NEVER)
     weights = as_dtype(mtf.softmax(scores, "S"), v.dtype)
     mixed = mtf.einsum(weights, v, out=f"B L {heads} D", follow=True)
-    return _regrouped(mixed, "K G", (Dim("H", cfg.heads),)) if grouped else mixed
+    return regrouped(mixed, "K G", (Dim("H", cfg.heads),)) if grouped else mixed
 
 
-def project_out(mixed: Tensor, w: Weights, prefix: str = "") -> Tensor:
+def project_out(mixed: Tensor, w: Weights, prefix: str = "", pins: Pins = FREE) -> Tensor:
     """`B L H D` → `B L E`; where heads are split, a partial sum."""
-    return _biased(mtf.einsum(mixed, w[f"{prefix}wo"], out="B L E", follow=True), w, f"{prefix}bo")
+    return _biased(product(mixed, w, f"{prefix}wo", "B L E", pins, follow=True), w, f"{prefix}bo")
 
 
 # ---- what is seen, and where ------------------------------------------------------------------------------------
 
 
-def causal(like: Tensor) -> Tensor:
+def causal(like: Tensor, keys: str = "S") -> Tensor:
     """bool[L, S]: each position sees itself and those before it; sizes are those of L in `like`."""
     length = like.dim("L").size
-    here, there = mtf.index(Dim("L", length), like), mtf.index(Dim("S", length), like)
-    return mtf.logical_not(mtf.greater(there, here, out="L S"))
+    here, there = mtf.index(Dim("L", length), like), mtf.index(Dim(keys, length), like)
+    return mtf.logical_not(mtf.greater(there, here, out=f"L {keys}"))
 
 
 def rotary(cfg: Config, at: Tensor, dtype: str) -> Turns:
@@ -157,7 +176,7 @@ def rotary(cfg: Config, at: Tensor, dtype: str) -> Turns:
     pair = mtf.cast(mtf.index(Dim("pairs", half), at), "f32")
     speed = mtf.exp(pair * (-math.log(cfg.rotary_base) / half))
     angles = mtf.multiply(mtf.cast(at, "f32"), speed, out=" ".join([*at.names, "pairs"]))
-    angles = _regrouped(angles, "pairs", (Dim("D", half),))  # a layout's rule for D speaks of whole heads
+    angles = regrouped(angles, "pairs", (Dim("D", half),))  # a layout's rule for D speaks of whole heads
     return Turns(as_dtype(mtf.cos(angles), dtype), as_dtype(mtf.sin(angles), dtype))
 
 
@@ -189,7 +208,7 @@ def _groups(cfg: Config) -> tuple[Dim, ...]:
     return Dim("K", cfg.kv_heads), Dim("G", cfg.heads // cfg.kv_heads)
 
 
-def _regrouped(t: Tensor, old: str, new: tuple[Dim, ...]) -> Tensor:
+def regrouped(t: Tensor, old: str, new: tuple[Dim, ...]) -> Tensor:
     """A reshape that lies as its operand gives it: the query heads' axes go to the groups and back, unasked."""
     first, gone = t.names.index(old.split()[0]), old.split()
     dims = (*t.dims[:first], *new, *t.dims[first + len(gone) :])

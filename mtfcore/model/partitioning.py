@@ -5,7 +5,8 @@
     >>> mtf.model.read_layout("batch:rows vocab:cols d_ff:cols heads:cols")
     Layout('B:rows V:cols F:cols H:cols')
 
-No layer ever asks for the name of its partition: these are rules, dimension → mesh axes, and the plan follows. Words
+No layer ever asks for the name of its partition: these are rules, dimension → mesh axes, and the plan follows. Those of
+the second paper (`ws2d-batch` and its kin) have rules for the residual stream, and pins besides: see `serving`. Words
 are those of Mesh-TensorFlow, letters those of the second paper; the model's tensors have letters, and both are read.
 Source: Mesh-TensorFlow (arXiv 1811.02084), section 9. Next file to read: `mtfcore.layout`.
 """
@@ -17,6 +18,7 @@ from typing import Any
 
 from mtfcore.errors import nearest, refuse
 from mtfcore.layout import Layout
+from mtfcore.model.serving import SERVING, ServingPartition
 
 WORDS = {  # Mesh-TensorFlow's word → our letter
     "batch": "B", "length": "L", "d_model": "E", "d_ff": "F", "heads": "H", "kv_heads": "K", "d_k": "D", "d_v": "D",
@@ -44,7 +46,7 @@ class Partition:
 
 _SECTION_9 = "Mesh-TensorFlow, arXiv 1811.02084, section 9"
 
-partitions: dict[str, Partition] = {
+partitions: dict[str, Partition | ServingPartition] = {
     partition.name: partition
     for partition in (
         Partition(
@@ -64,13 +66,14 @@ partitions: dict[str, Partition] = {
             "section 8's third dimension: each weight is split over two axes, and each product sums over one",
             "Mesh-TensorFlow, arXiv 1811.02084, Table 1 and Appendix B, applied to the Transformer",
         ),
+        *SERVING.values(),
     )
 }  # fmt: skip
 
 
 def read_layout(text: Any) -> Layout:
     """A layout of the Transformer, in words or letters or as the name of a partition, in letters."""
-    if isinstance(text, Partition):
+    if isinstance(text, (Partition, ServingPartition)):
         return text.layout
     if isinstance(text, str) and text in partitions:
         return partitions[text].layout

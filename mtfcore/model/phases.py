@@ -1,0 +1,147 @@
+"""Prefill and decode: one step of a served model as a whole program, from tokens to the next token's logits.
+
+    cfg = mtf.model.config("palm-540b", heads=64)                                      # padded, on request
+    prog = mtf.model.plan_phase(cfg, "decode", "x:4 y:4 z:4", ffn="ws2d", attention="batch", batch=512,
+                                cached_tokens=2048, weights="int8")
+    prog.flops(), prog.link_bytes(), mtf.price(prog, "v4:4x4x4")
+
+Prefill takes many new tokens of each sequence, decode one; both may look at cached ones, whose keys and values come
+in (`cache_k`, `cache_v`: layers B S K D, with H in multihead and neither in multiquery models) and are only read. Those
+of the new tokens go out beside the logits: `k` and `v`, layers B L K D, lying as the cache does. New tokens are called
+L as queries and N as keys. Source: Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 2 and 3.
+Next file to read: `pins`, then `serving`, the partitions as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import mtfcore as mtf
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.functions import Function
+from mtfcore.mesh import Mesh, as_mesh
+from mtfcore.model.block import Turns, as_dtype, block, causal, normalise, rotary
+from mtfcore.model.configs import Config, config
+from mtfcore.model.params import KV_HEADS, layer_names
+from mtfcore.model.past import Keys, attend_parts, new_keys, quantised
+from mtfcore.model.pins import FREE, Pins, Weights, brought, product
+from mtfcore.model.places import Placement, placement
+from mtfcore.model.reasons import possible
+from mtfcore.model.serving import PHASES, SERVING
+from mtfcore.model.storing import stored_arguments, stored_dtype
+from mtfcore.planning import plan
+from mtfcore.steps import Program
+from mtfcore.tensor import Tensor
+
+CACHE = "cache_"  # what the names of the cache's parts begin with
+
+
+def plan_phase(
+    cfg: Config | str, phase: str, mesh: Mesh | str, *, ffn: str = "ws2d", attention: str = "heads", batch: int,
+    new_tokens: int = 1, cached_tokens: int = 0, weights: str = "bf16", cache: str = "bf16",
+) -> Program:  # fmt: skip
+    """The whole step under a partition on a mesh of axes x, y and z; refuses what cannot be, all reasons at once."""
+    cfg, mesh = config(cfg), as_mesh(mesh)
+    faults = possible(cfg, ffn, attention, mesh, batch, new_tokens, cached_tokens, phase)
+    refuse(faults, f"{phase} of {cfg.name} under {ffn}-{attention} on mesh '{mesh}'")
+    where = placement(cfg, phase, mesh, SERVING[f"{ffn}-{attention}"], batch=batch, new_tokens=new_tokens)
+    return plan_placed(cfg, phase, mesh, where, batch, new_tokens, cached_tokens, weights, cache)
+
+
+def plan_placed(
+    cfg: Config, kind: str, mesh: Mesh, where: Placement, batch: int, new_tokens: int, cached_tokens: int,
+    weights: str = "bf16", cache: str = "bf16",
+) -> Program:  # fmt: skip
+    """The same under any placement, such as one whose operands are free."""
+    fn = phase(cfg, kind, where.pins, cached_tokens=cached_tokens, weights=weights, cache=cache)
+    sizes = f"B:{batch} L:{new_tokens}" + (f" S:{cached_tokens}" if cached_tokens else "")
+    place = {name: where.place[name] for name in fn.arguments}
+    return plan(fn, mesh, where.layout, sizes=sizes, place=place, dtype=activations(weights))
+
+
+def activations(weights: str) -> str:
+    """The dtype that is computed in: that of the weights, and bf16 beside whole numbers."""
+    return "f32" if stored_dtype(weights, "weights") == "f32" else "bf16"
+
+
+def phase(
+    cfg: Config | str, kind: str = "decode", pins: Pins = FREE, *, cached_tokens: int = 0, weights: str = "bf16",
+    cache: str = "bf16",
+) -> Function:  # fmt: skip
+    """The step as a named function: tokens `B L`, parameters (and cache) → logits `B V`, new keys and values.
+
+    Without pins it lies wherever a layout, and the planner, have it.
+    """
+    if kind not in PHASES:
+        raise LayoutError(f"no phase {kind!r:.100}; {nearest(kind, PHASES)}")
+    cfg, kept = config(cfg), stored_dtype(cache, "cache")
+    texts, dtypes = stored_arguments(cfg, stored_dtype(weights, "weights"), activations(weights))
+    if cached_tokens:
+        heads = f"K:{cfg.kv_heads}" if cfg.attention == "grouped" else f"H:{cfg.heads}" * bool(KV_HEADS[cfg.attention])
+        rows = f"layers:{cfg.layers} B S {heads}".rstrip()
+        texts |= dict.fromkeys(("cache_k", "cache_v"), f"{rows} D:{cfg.head_size}")
+        dtypes |= dict.fromkeys(("cache_k", "cache_v"), kept)
+        if kept == "i8":
+            texts |= dict.fromkeys(("cache_k_scale", "cache_v_scale"), rows)
+            dtypes |= dict.fromkeys(("cache_k_scale", "cache_v_scale"), activations(weights))
+
+    def call(tokens: Tensor, **given: Tensor) -> dict[str, Tensor]:
+        return step(cfg, given, tokens, pins, cached_tokens, kept)
+
+    return Function.of(kind, {"tokens": "B L", **texts}, call, {"tokens": "i32", **dtypes})
+
+
+def step(
+    cfg: Config, given: Weights, tokens: Tensor, pins: Pins = FREE, cached_tokens: int = 0, kept: str = "bf16"
+) -> dict[str, Tensor]:
+    """Embedding, all layers as one loop, the last position's logits; and what the cache gains."""
+    x = looked_up(cfg, given, tokens, cached_tokens, pins)
+    x, *made = layers(cfg, given, x, pins, cached_tokens, kept)
+    length = x.dim("L").size
+    x = mtf.slice(x, "L", length - 1, length) if length > 1 else x
+    x = normalise(cfg, x, given, "final_norm", pins)
+    table = given["embedding" if cfg.tied else "softmax"]
+    names = ("k", "v", "k_scale", "v_scale")
+    return {"logits": product(x, {"logits": table}, "logits", "B V", pins), **dict(zip(names, made, strict=False))}
+
+
+def looked_up(cfg: Config, given: Weights, tokens: Tensor, first: int, pins: Pins) -> Tensor:
+    """Tokens `B L`, the first of which has position `first` → `B L E`."""
+    x = mtf.gather(brought(given["embedding"], "embedding", pins), tokens, "V", out="B L E")
+    if cfg.positions != "learned":
+        return x
+    return x + mtf.gather(given["positions"], mtf.index("L", tokens) + first, "P", out="L E")
+
+
+def layers(cfg: Config, given: Weights, x: Tensor, pins: Pins, cached_tokens: int, kept: str) -> tuple[Tensor, ...]:
+    """Every layer: x after the last, and the new keys and values of each, as they are kept."""
+    stack = {name: given[name] for name in layer_names(cfg)}
+    stack |= {name: t for name, t in given.items() if name.removesuffix("_scale") in stack or name.startswith(CACHE)}
+    at = mtf.index("L", x) + cached_tokens
+    turns = rotary(cfg, at, x.dtype) if cfg.positions == "rotary" else None
+    see = causal(x, "N") if x.dim("L").size > 1 else None
+
+    def layer(x: Tensor, **w: Tensor) -> tuple[Tensor, ...]:
+        return one_layer(cfg, x, w, pins, turns, see, kept)
+
+    return mtf.repeat(layer, cfg.layers, stack, x)
+
+
+def one_layer(
+    cfg: Config, x: Tensor, w: Mapping[str, Tensor], pins: Pins, turns: Turns | None, see: Tensor | None, kept: str
+) -> tuple[Tensor, ...]:
+    """The block, looking at cached keys and values too; and the new ones."""
+    cached = {name.removeprefix(CACHE): t for name, t in w.items() if name.startswith(CACHE)}
+    past = [Keys(over="S", **cached)] if cached else []
+    new: list[Tensor] = []
+
+    def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        new.extend((k, v))
+        return attend_parts(cfg, q, [*past, new_keys(k, v, "N", see)])
+
+    weights = {name: t for name, t in w.items() if not name.startswith(CACHE)}
+    x = block(cfg, x, weights, turns=turns, core=core, pins=pins)
+    if kept != "i8":
+        return x, *[as_dtype(t, kept) for t in new]
+    (k, k_scale), (v, v_scale) = map(quantised, new)
+    return x, k, v, k_scale, v_scale

@@ -1,0 +1,49 @@
+"""Pins: where the operands of one product lie, and its result, said from outside the block by the product's name.
+
+    pins = {"w_in": Pin(at=("B L E:x", "E:x F:zy"), out="B L F:zyx")}          # arXiv 2211.05102, section 3.2.2
+    y = block(cfg, x, w, pins=pins)
+
+A block without pins is planned freely. With them the planner moves each operand where the pin has it, multiplies there,
+and moves the result: a partition is a table of such pins, and the block never asks for its name. Whole-number weights
+are moved as they are stored, one byte a number, and become floats where they are multiplied; their scales, one for each
+output, multiply the partial sums before these are added up, which is right because all devices have the same scales
+(case S14). Next file to read: `serving`, the second paper's partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import mtfcore as mtf
+from mtfcore.tensor import Tensor
+
+Weights = Mapping[str, Tensor]
+
+
+class Pin(NamedTuple):
+    """Of one product: where its operands lie while they are multiplied, and where its result goes."""
+
+    at: tuple[str, ...] = ()
+    out: str = ""
+
+
+Pins = Mapping[str, Pin]
+FREE: Pins = MappingProxyType({})
+
+
+def product(x: Tensor, w: Weights, name: str, dims: str, pins: Pins = FREE, *, follow: bool = False) -> Tensor:
+    """x times the weight `name`, of dimensions `dims`; with `follow`, the sums may still be partial."""
+    pin, weight, scale = pins.get(name, Pin()), w[name], w.get(f"{name}_scale")
+    at = pin.at or None
+    if scale is None:
+        return mtf.einsum(x, weight, out=dims if follow else pin.out or dims, at=at, follow=follow)
+    weight = mtf.reshard(weight, pin.at[1]) if at else weight  # moved as it is stored
+    found = mtf.einsum(x, mtf.cast(weight, x.dtype), out=dims, at=at, follow=True) * scale
+    return found if follow else mtf.reshard(found, pin.out or dims)
+
+
+def brought(t: Tensor, site: str, pins: Pins) -> Tensor:
+    """t where the pin of a place in the block has it."""
+    return mtf.reshard(t, pins[site].out) if site in pins else t

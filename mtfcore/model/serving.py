@@ -1,0 +1,132 @@
+"""The second paper's partitions, as data: which mesh axes cut a layer's dimensions, at rest and while it is computed.
+
+    ws1d      weights stay, F over all axes: x is gathered whole, and its sums are scattered again
+    ws2d      weights stay, E over x and F over z and y: what moves is a part of E, and a part of F
+    wg_x      the batch lies over x, and weights are gathered over x just before they are used
+    wg_xy     the same over x and y
+    wg_xyz    the same over all: each device has its own sequences and, for a moment, a whole matrix
+
+All but ws1d store the weights as `E:x F:zy`, so that a model may be prefilled one way and decode another, and each
+gathers innermost axes. Attention lies by heads, or by batch so that devices share out the kept keys and values. Axes
+are written outermost first; those that a mesh lacks, or of size 1, drop out, so that the same data serve meshes of one
+and two axes. Source: Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 3.2 and 3.3, appendix A.2.
+Next file to read: `places`, which says where each tensor lies for one model and mesh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtfcore.layout import Layout
+
+_PAPER = "Efficiently Scaling Transformer Inference, arXiv 2211.05102"
+AXES = "xyz"
+PHASES = ("prefill", "decode")
+
+
+@dataclass(frozen=True)
+class Feedforward:
+    """The axes of one feedforward partition, each a run such as "zy"."""
+
+    name: str
+    batch: str  # of B, all through the layer
+    e: str  # of E while it is multiplied
+    f: str  # of F while it is multiplied
+    stored_e: str  # of the weights at rest
+    stored_f: str
+    idea: str
+    source: str
+
+    @property
+    def rest(self) -> str:
+        """The axes of E in the residual stream, between the layers."""
+        return self.e + self.f
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """Where each tensor of the feedforward layer lies, in our notation: the paper's figures 2 and A.1."""
+        at = {letter: f":{axes}" if axes else "" for letter, axes in (("B", self.batch), ("E", self.e), ("F", self.f))}
+        batch, rest, hidden = f"B{at['B']} L", f":{self.rest}" if self.rest else "", f":{self.f + self.e}"
+        return {
+            "stored": f"E{f':{self.stored_e}' if self.stored_e else ''} F:{self.stored_f}",
+            "residual": f"{batch} E{rest}",
+            "x": f"{batch} E{at['E']}", "w_in": f"E{at['E']} F{at['F']}",
+            "hidden": f"{batch} F{hidden if self.f + self.e else ''}",
+            "h": f"{batch} F{at['F']}", "w_out": f"F{at['F']} E{at['E']}",
+        }  # fmt: skip
+
+
+FEEDFORWARD: dict[str, Feedforward] = {
+    ffn.name: ffn
+    for ffn in (
+        Feedforward(
+            "ws1d", "", "", "xyz", "", "xyz",
+            "1D weight-stationary: one gather and one reduce-scatter of E; what is sent does not shrink with the mesh",
+            f"{_PAPER}, section 3.2.1",
+        ),
+        Feedforward(
+            "ws2d", "", "x", "zy", "x", "zy",
+            "2D weight-stationary: matrices stay, cut both ways; what is sent shrinks with the root of the devices",
+            f"{_PAPER}, section 3.2.2 and appendix A.2.1",
+        ),
+        Feedforward(
+            "wg_x", "x", "", "zy", "x", "zy",
+            "X-weight-gathered: the batch lies over x and weights are gathered over x", f"{_PAPER}, section 3.2.3",
+        ),
+        Feedforward(
+            "wg_xy", "xy", "", "z", "x", "zy",
+            "XY-weight-gathered: the batch lies over x and y and weights are gathered over both",
+            f"{_PAPER}, section 3.2.3",
+        ),
+        Feedforward(
+            "wg_xyz", "xzy", "", "", "x", "zy",
+            "XYZ-weight-gathered: only weights are sent", f"{_PAPER}, section 3.2.3 and appendix A.2.2",
+        ),
+    )
+}  # fmt: skip
+
+ATTENTION = {
+    "heads": "query heads over z and y, and x where they divide; keys and values are copied where they have fewer",
+    "batch": "sequences over every axis that divides the batch, so that kept keys and values have fewest copies",
+}
+
+
+@dataclass(frozen=True)
+class ServingPartition:
+    """A feedforward partition and one of attention: what prefill or decode runs under."""
+
+    ffn: Feedforward
+    attention: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.ffn.name}-{self.attention}"
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The mesh axes that it uses."""
+        return tuple(AXES)
+
+    @property
+    def words(self) -> str:
+        """Where the residual stream lies between the layers, as rules of a layout."""
+        rules = {"B": self.ffn.batch, "E": self.ffn.rest}
+        return " ".join(f"{letter}:{axes}" for letter, axes in rules.items() if axes)
+
+    @property
+    def layout(self) -> Layout:
+        """The same as a layout; everything else is pinned."""
+        return Layout(self.words)
+
+    @property
+    def idea(self) -> str:
+        return f"{self.ffn.idea}; attention: {ATTENTION[self.attention]}"
+
+    @property
+    def source(self) -> str:
+        return f"{self.ffn.source}; {_PAPER}, section 3.3"
+
+
+SERVING: dict[str, ServingPartition] = {
+    made.name: made for ffn in FEEDFORWARD.values() for made in (ServingPartition(ffn, name) for name in ATTENTION)
+}
