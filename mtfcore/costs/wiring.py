@@ -122,7 +122,7 @@ def wirings(mesh: Mesh | str, topology: Topology | str) -> tuple[Wiring, ...]:
     """Every sensible way to lay the mesh over the topology, best guess first.
 
     Sensible: torus axes are cut no more often than they must be. Two that differ only by swapping equal grid axes
-    are one.
+    are one. Where there are very many, the first 256.
     """
     return _wirings(as_mesh(mesh), as_topology(topology))
 

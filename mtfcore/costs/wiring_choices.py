@@ -15,10 +15,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from mtfcore.errors import nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.mesh import Mesh
 from mtfcore.topologies import GridAxis, Topology
 
@@ -28,6 +29,8 @@ Pins = tuple[tuple[str, tuple[Pin, ...]], ...]
 Table = tuple[tuple[int, ...], ...]  # a row of sizes for each mesh axis
 Columns = tuple[tuple[tuple[int, int], ...], ...]  # for each grid axis its (mesh axis, size), outermost first
 IDLE = -1  # stands for the row of what is left idle
+MOST = 256  # choices that are offered; a mesh of eight axes of 2 on 16 x 16 has 20,160
+LOOKED_AT = 4096  # of which these are compared, found in about the order of mesh and grid
 _ARROW, _PART = re.compile(r"→|->|:"), re.compile(r"(\w+)(?::(\d+)(?: by (\d+))?)?")
 
 
@@ -45,11 +48,11 @@ Parts = tuple[tuple[Part, ...], ...]  # of each mesh axis
 def choices(mesh: Mesh, topology: Topology) -> list[Parts]:
     """Every sensible choice, least sharing of links first, then in the order of mesh and grid; no mirror images."""
     order = list(range(len(mesh.axes)))
-    found = sorted(_every(mesh, topology, ()), key=lambda columns: _badness(columns, topology, order))
+    found = itertools.islice(_every(mesh, topology, ()), LOOKED_AT)
     once: dict[object, Columns] = {}
-    for columns in found:
+    for columns in sorted(found, key=lambda columns: _badness(columns, topology, order)):
         once.setdefault(_up_to_symmetry(columns, topology), columns)
-    return [_parts(columns, order) for columns in once.values()]
+    return [_parts(columns, order) for columns in itertools.islice(once.values(), MOST)]
 
 
 def best(mesh: Mesh, topology: Topology, pins: Pins) -> Parts:
@@ -59,18 +62,23 @@ def best(mesh: Mesh, topology: Topology, pins: Pins) -> Parts:
     fits = [columns for columns in _every(mesh, topology, pins) if _agrees(_parts(columns, order), mesh, pins)]
     if not fits:
         return ()
-    least = min(fits, key=lambda columns: _badness(columns, topology, order)[::-1])
+    least = min(fits, key=lambda columns: _badness(columns, topology, order)[1:])
     return _as_written(_parts(least, sorted(order)), mesh, pins)
 
 
 def read(given: Given, mesh: Mesh, topology: Topology) -> Pins:
     """Which grid axes each mesh axis shall take, from a text or a mapping; names every fault at once."""
-    if not given or mesh.size == 1:
+    if given is None or given in ("", {}) or (mesh.size == 1 and isinstance(given, str)):
         return ()
+    if not isinstance(given, (str, Mapping)):
+        raise LayoutError(f"expected a wiring such as 'x→0, y→1+2' or {{'x': 0, 'y': (1, 2)}}, got {given!r:.200}")
     items = given.items() if isinstance(given, Mapping) else _items(given)
     faults: list[str] = []
     pins = tuple((name, tuple(_pin(word, topology, faults) for word in _words(where))) for name, where in items)
     faults += [f"no mesh axis {name!r}; {nearest(name, mesh.names)}" for name, _ in pins if name not in mesh]
+    faults += [f"mesh axis {name!r} stands twice" for name, n in Counter(name for name, _ in pins).items() if n > 1]
+    faults += [f"{name} takes grid axis {at} twice" for name, of in pins
+               for at, n in Counter(pin[0] for pin in of).items() if n > 1]  # fmt: skip
     refuse(list(filter(None, faults)), f"wiring {given!r:.200} of mesh '{mesh}' on '{topology}'")
     return pins
 
@@ -85,7 +93,9 @@ def _items(text: str) -> list[tuple[str, str]]:
 def _words(where: object) -> list[str]:
     if isinstance(where, str):
         return [word.strip() for word in where.split("+")]
-    return [str(word) for word in (where if isinstance(where, (tuple, list)) else (where,))]
+    if isinstance(where, Part) or not isinstance(where, (tuple, list)):
+        where = (where,)
+    return ["{}:{} by {}".format(*word) if isinstance(word, Part) else str(word) for word in where]
 
 
 def _pin(word: str, topology: Topology, faults: list[str]) -> Pin:
@@ -119,12 +129,14 @@ def _left_idle(axes: tuple[GridAxis, ...], idle: int) -> set[int]:
     return outer if enough else set(range(len(axes)))
 
 
-def _fewest(rows: list[int], axes: tuple[GridAxis, ...], open_to: list[set[int]]) -> list[Table]:
+def _fewest(rows: list[int], axes: tuple[GridAxis, ...], open_to: list[set[int]]) -> Iterator[Table]:
     """The tables with the fewest parts of torus axes."""
+    sizes = tuple(axis.size for axis in axes)
     for budget in range(sum(len(allowed) for allowed in open_to) + 1):
-        if found := list(_tables(rows, tuple(axis.size for axis in axes), axes, open_to, budget)):
-            return found
-    return []
+        found = _tables(rows, sizes, axes, open_to, budget)
+        if (first := next(found, None)) is not None:
+            return itertools.chain((first,), found)
+    return iter(())
 
 
 def _tables(
@@ -148,7 +160,7 @@ def _splits(size: int, left: tuple[int, ...], allowed: set[int], at: int = 0) ->
         if size == 1:
             yield ()
         return
-    for part in divisors(math.gcd(size, left[at]) if at in allowed else 1):
+    for part in reversed(divisors(math.gcd(size, left[at]) if at in allowed else 1)):  # so that the order is kept first
         for rest in _splits(size // part, left, allowed, at + 1):
             yield (part, *rest)
 
@@ -169,8 +181,8 @@ def _orders(table: Table, rows: list[int], axes: tuple[GridAxis, ...]) -> Iterat
     yield from itertools.product(*columns)
 
 
-def _badness(columns: Columns, topology: Topology, order: list[int]) -> tuple[int, int]:
-    """How many groups share links, summed over the parts; then how many parts lie in another order than the mesh."""
+def _badness(columns: Columns, topology: Topology, order: list[int]) -> tuple[int, int, int]:
+    """How many groups share links, summed over the parts; how many parts lie in another order than the mesh; where."""
     shared, axes = 0, topology.axes
     for axis, column in zip(axes, columns, strict=True):
         stride = 1
@@ -178,7 +190,8 @@ def _badness(columns: Columns, topology: Topology, order: list[int]) -> tuple[in
             shared += stride if row != IDLE and axis.kind == "links" else 0
             stride *= size
     ranks = [order.index(row) for column in columns for row, _ in column if row != IDLE]
-    return shared, sum(a > b for a, b in itertools.combinations(ranks, 2))
+    used = sum(at * size for at, column in enumerate(columns) for row, size in column if row != IDLE)
+    return shared, sum(a > b for a, b in itertools.combinations(ranks, 2)), used
 
 
 def _up_to_symmetry(columns: Columns, topology: Topology) -> tuple[object, ...]:

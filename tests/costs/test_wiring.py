@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import pytest
 
 import mtfcore as mtf
+from mtfcore.costs.collectives import all_gather
 from mtfcore.costs.wiring import wire, wirings
 
 EVERY = [
@@ -71,7 +73,38 @@ def test_legs_of_all_axes_make_the_group(mesh, topology):
 def test_what_a_wiring_writes_is_read_back(mesh, topology):
     for wired in wirings(mesh, topology)[:12]:
         assert wire(mesh, topology, wired.text()) == wire(mesh, topology, wired) == wired
+        assert wire(mesh, topology, wired.shape) == wired
     assert wirings(mesh, topology)[0] == wire(mesh, topology)
+
+
+def test_many_axes_are_not_tried_in_all_orders():
+    """Eight axes of 2 lie on two rings of 16 in 20,160 ways."""
+    some = wirings(" ".join(f"a{number}:2" for number in range(8)), "v5e:16x16")
+    assert len(some) == len({wired.text() for wired in some}) == 256
+    assert some[0].text().startswith("a0→0:2 by 8, a1→0:2 by 4, a2→0:2 by 2, a3→0:2, a4→1:2 by 8")
+
+
+@pytest.mark.parametrize(("mesh", "topology"), EVERY)
+def test_no_link_carries_more_groups_than_a_leg_says(mesh, topology):
+    """Each group takes the shortest way between neighbours of a leg; counted link by link over the whole slice."""
+    for wired in wirings(mesh, topology)[:3]:
+        for axis in wired.mesh.names:
+            for leg in wired.legs(axis):
+                if leg.kind == "links" and leg.size > 1:
+                    assert _most_groups(wired, axis, leg) == leg.shared
+
+
+def _most_groups(wired, axis, leg):
+    """How many groups want the busiest link of a grid axis, each sending one step along one leg."""
+    (part,) = [part for part in wired.shape[axis] if part.grid_axis == leg.grid_axis]
+    used = Counter()
+    for device in range(wired.mesh.size):
+        at = wired.position(device)
+        step = at[leg.grid_axis] // part.stride % part.size
+        if step + 1 < part.size:
+            chips = tuple(n for k, n in enumerate(at) if wired.topology.axes[k].kind != "cores" and k != leg.grid_axis)
+            used.update((chips, at[leg.grid_axis] + hop) for hop in range(part.stride))
+    return max(used.values())
 
 
 def test_equal_grid_axes_are_not_offered_twice():
@@ -93,6 +126,21 @@ def test_axes_of_v5e_wrap_only_at_sixteen():
     wired = wire("x:8 y:16", "v5e:8x16")
     assert [(leg.size, leg.wraps) for axis in "xy" for leg in wired.legs(axis)] == [(8, False), (16, True)]
     assert not wire("x:8 y:4", "v5e:8x4").legs("y")[0].wraps
+
+
+@pytest.mark.parametrize(
+    ("mesh", "slice_", "microseconds", "way"),
+    [
+        ("X:8 Y:4", "v5e:8x4", 559.2, "line"),  # 3 hops of 8,388,608 B at 4.5e10 B/s: no wire joins the ends
+        ("X:8 Y:4", "v5e:4x8", 559.2, "line"),  # the same slice, lying down
+        ("X:8 Y:16", "v5e:8x16", 349.5, "two-way ring"),  # 15/16 of 33,554,432 B / 9e10 B/s
+        ("X:8 Y:4", "v5e:16x16", 559.2, "line"),  # a block of a whole pod reaches round no axis
+    ],
+)
+def test_c04_a_gather_where_no_wire_joins_the_ends(mesh, slice_, microseconds, way):
+    wired = wire(mesh, slice_)
+    took = all_gather(33_554_432 / wired.mesh["Y"], wired.legs("Y"))
+    assert took.seconds * 1e6 == pytest.approx(microseconds, abs=0.05) and took.label.startswith(way)
 
 
 def test_two_mesh_axes_on_one_ring_are_strides_and_neighbours_and_together_the_ring():
@@ -151,6 +199,8 @@ def test_the_same_question_is_answered_from_memory():
         ("x:4 y:4 z:4", "v4:4x4x4", {"z": 0}, "x→1, y→2, z→0"),
         ("x:4 y:16", "v4:4x4x4", {"y": (2, 0)}, "x→1, y→2+0"),
         ("x:4 y:4", "v5e:16x1", {"y": 0, "x": 0}, "x→0:4, y→0:4 by 4"),
+        ("x:1 y:4", "v5e:2x2", {"x": 0}, "y→0+1"),
+        ("x:4 y:4", "v4:4x4x4", "y→0", "x→1, y→0 (48 of 64 devices idle)"),
         ("x:2 y:8", "v5e:16x1", "x -> 0:2 by 8; y -> 0:8", "x→0:2 by 8, y→0:8"),
         ("data:8 model:4", "h100:4x8", "data:switch model:network".replace(" ", ","), "data→switch, model→network"),
         ("rows:16 cols:32", "v2:16x16", {"rows": 1, "cols": (0, "cores")}, "rows→1, cols→0+cores"),
@@ -171,6 +221,14 @@ def test_a_wiring_may_be_given(mesh, topology, given, text):
          "mesh 'x:3' names 3 devices; 'v2:16x16' has 512, no multiple of 3; nearest: mesh 'x:512'"),
         ("x:4 y:4", "v5e:4x4", {"x": (0, 1)},
          "mesh 'x:4 y:4' does not lie on 'v5e:4x4' (grid 4x4) that way; what fits: 'x→0, y→1'"),
+        ("x:4 y:4", "v5e:4x4", 5, "expected a wiring such as 'x→0, y→1+2' or {'x': 0, 'y': (1, 2)}, got 5"),
+        ("x:4 y:4", "v5e:4x4", "x→0, x→1",
+         "wiring 'x→0, x→1' of mesh 'x:4 y:4' on 'v5e:4x4': mesh axis 'x' stands twice"),
+        ("x:4 y:4", "v5e:4x4", {"x": (0, 0)},
+         "wiring {'x': (0, 0)} of mesh 'x:4 y:4' on 'v5e:4x4': x takes grid axis 0 twice"),
+        ("data:4 model:8", "h100:4x8", {"model": "swich"},
+         "wiring {'model': 'swich'} of mesh 'data:4 model:8' on 'h100:4x8': "
+         "no grid axis 'swich'; did you mean 'switch'? legal here: 'network', 'switch'"),
         ("x:4 y:4", "v5e:4x4", "x→5, q→1",
          "wiring 'x→5, q→1' of mesh 'x:4 y:4' on 'v5e:4x4': 2 faults\n  1. no grid axis '5'; legal here: '0', '1'\n"
          "  2. no mesh axis 'q'; legal here: 'x', 'y'"),
