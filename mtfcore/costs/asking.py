@@ -57,6 +57,12 @@ def seconds(ask: Ask, wired: Wiring, at: Rates, alone: bool = False) -> Seconds:
     return collective_time(step.kind, step.n_bytes, legs, at, loads)
 
 
+def hbm_by_name(ask: Ask, mesh: Mesh, at: Rates) -> Iterator[tuple[str, int]]:
+    """Bytes between HBM and device by what they are: the program's input, or "" for values between."""
+    for access in (*ask.work.reads, *ask.work.writes):
+        yield access.name, hbm_bytes(ask.work._replace(reads=(access,), writes=()), mesh, at.fast_memory_bytes)
+
+
 def label(ask: Ask, wired: Wiring, at: Rates) -> str:
     """How a collective runs; of a product, which part of its FLOPs is padding."""
     step = ask.step

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mtfcore.costs.asking import Ask, seconds
+from mtfcore.costs.asking import Ask, hbm_by_name, seconds
 from mtfcore.costs.liveness import Memory, peak_memory
 from mtfcore.costs.step_time import Rates, Seconds
 from mtfcore.costs.wiring import Wiring
@@ -128,7 +128,7 @@ class Cost:
 
     @property
     def overlapped_seconds(self) -> float:
-        """All sending behind all computing, or the other way round: no schedule of the same steps is faster."""
+        """All sending behind all computing, or the other way round; collectives still follow one another."""
         return max(self.local_seconds, self.collective_seconds)
 
     @property
@@ -145,6 +145,16 @@ class Cost:
                 axes = format_axes(step.step.axes)
                 found[axes] = found.get(axes, 0.0) + step.seconds
         return found
+
+    @cached_property
+    def hbm_by_input(self) -> dict[str, int]:
+        """Bytes between HBM and a device by the input that is read, most first; "" stands for values between."""
+        found: dict[str, int] = {}
+        for step in self.steps:
+            for name, n_bytes in hbm_by_name(step.ask, self.program.mesh, self.rates):
+                if n_bytes:
+                    found[name] = found.get(name, 0) + step.step.times * n_bytes
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
     # ---- what it says --------------------------------------------------------------------------------------------
 

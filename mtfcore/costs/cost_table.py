@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtfcore.costs.cost import Cost, StepCost
 
 NAMES = {"compute": "compute", "hbm": "HBM", "link": "links", "hops": "hops", "launch": "starting collectives"}
+MOST = 4  # inputs that a sentence names
 MATTERS = 0.005  # gains and losses below this share of the time are not worth a sentence
 
 COLUMNS = (
@@ -69,6 +70,7 @@ def notes(cost: Cost) -> Iterator[str]:
         yield _bottleneck(cost)
         yield _what_if(cost)
         yield f"MFU {cost.mfu:.1%}: {format_flops(cost.model_flops)} on {count(cost.topology.devices, 'device')}."
+    yield from _hbm(cost)
     yield from _losses(cost)
     yield from _axes(cost)
     yield _memory(cost)
@@ -107,6 +109,15 @@ def _what_if(cost: Cost) -> str:
     return f"Twice as fast would gain: {', '.join(said)}." if said else "Nothing twice as fast would gain much."
 
 
+def _hbm(cost: Cost) -> Iterator[str]:
+    """What HBM is read for, the largest first."""
+    found = list(cost.hbm_by_input.items())
+    if found and cost.hbm_seconds > MATTERS * cost.seconds:
+        said = [f"{name or 'values between'} {format_bytes(n_bytes)}" for name, n_bytes in found[:MOST]]
+        more = f", and {len(found) - MOST} more" if len(found) > MOST else ""
+        yield f"HBM traffic of a device: {', '.join(said)}{more}."
+
+
 def _losses(cost: Cost) -> Iterator[str]:
     if cost.contention_seconds > MATTERS * cost.seconds:
         groups = {axis: max(leg.shared for leg in legs) for axis, legs in _legs(cost).items()}
@@ -118,6 +129,9 @@ def _losses(cost: Cost) -> Iterator[str]:
         yield f"Tiles of {high} x {wide}, {rows} rows at a time: {cost.padded_share:.0%} of the FLOPs done are padding."
     if idle := cost.wiring.idle:
         yield f"{idle} of {cost.topology.devices} devices are idle."
+    hop = cost.topology.chip.figures.get("hop_seconds")
+    if hop and hop[0].note and cost.parts["hops"] > MATTERS * cost.seconds:
+        yield f"A hop is taken to last {format_seconds(hop[0].value)} ({hop[0].note})."
 
 
 def _axes(cost: Cost) -> Iterator[str]:

@@ -235,6 +235,11 @@ def test_int8_weights_are_read_as_int8():
     (step,) = [step for step in cost.steps if step.step.flops]
     assert step.ask.hbm_bytes == 8192 * 8192 + 2 * 8192
     assert step.intensity == pytest.approx(2, rel=1e-3)
+    assert cost.hbm_by_input == {"w": 8192 * 8192, "x": 2 * 8192}
+    assert sum(mtf.price(planned(), "v4:4x4x4").hbm_by_input.values()) == sum(
+        step.ask.hbm_bytes for step in mtf.price(planned(), "v4:4x4x4").steps
+    )
+    assert "HBM traffic of a device: w 64 MiB, x 16 KiB." in str(cost)
 
 
 def test_tiles_pad_what_does_not_fill_them():
