@@ -1,0 +1,72 @@
+"""The second paper's closed forms equal planned programs: bytes as the paper counts them, and exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+import mtfcore as mtf
+from mtfcore.costs.second_paper import LAYOUTS, attention, feedforward
+from mtfcore.costs.second_paper.programs import paper_bytes, planned
+from mtfcore.errors import LayoutError
+from mtfcore.model.phases import plan_phase
+
+MESHES = ((4, 2, 2), (2, 4, 2), (2, 2, 4), (1, 4, 2), (4, 1, 2), (2, 4, 1), (1, 1, 8), (8, 1, 1))
+TOKENS = (32, 3)  # sequences, tokens of each
+SIZES = (96, 64, 256)  # tokens, d_model, d_ff
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_feedforward_layer_moves_what_its_formula_says(layout, mesh, gated):
+    plan = planned(layout, mesh, *TOKENS, *SIZES[1:], gated=gated)
+    assert paper_bytes(plan) == feedforward.layout_bytes(layout, *SIZES, *mesh, gated=gated)
+    assert plan.link_bytes().total == pytest.approx(
+        feedforward.layout_bytes(layout, *SIZES, *mesh, gated=gated, exact=True), rel=1e-12
+    )
+
+
+def body(cfg: mtf.model.Config, by: str, length: int, mesh: str) -> mtf.Program:
+    """One layer of a phase; the sums of its norms, in f32, are not in the paper's count."""
+    phase = "prefill" if length > 1 else "decode"
+    plan = plan_phase(
+        cfg, phase, mesh, ffn="ws2d", attention=by, batch=32, new_tokens=length, cached_tokens=0 if length > 1 else 64
+    )
+    return next(step.body for step in plan.steps if step.kind == "repeat")
+
+
+@pytest.mark.parametrize("kv_heads", [16, 1])
+@pytest.mark.parametrize("by", ["heads", "batch"])
+@pytest.mark.parametrize("block", ["parallel", "serial"])
+@pytest.mark.parametrize("length", [1, 8])
+def test_a_block_moves_what_its_formula_says(kv_heads, by, block, length):
+    shape = {"d_model": 256, "d_ff": 1024, "heads": 16, "kv_heads": kv_heads, "head_size": 32}
+    cfg = mtf.model.config("tiny-palm", block=block, **shape)
+    layer = body(cfg, by, length, "x:4 y:2 z:2")
+    how = {"x": 4, "yz": 4, "by": by, "parallel": block == "parallel", "gated": True}
+    without_norms = [step for step in layer.collectives() if step.dtype != "f32"]
+    exact = attention.block_bytes(32 * length, **shape, **how, exact=True)
+    assert sum(step.link_bytes for step in without_norms) == pytest.approx(exact, rel=1e-12)
+    assert paper_bytes(layer, without="f32") == attention.block_bytes(32 * length, **shape, **how)
+
+
+def test_a_parallel_block_saves_one_gather_and_one_scatter_of_e():
+    shape = {"d_model": 256, "d_ff": 1024, "heads": 16, "kv_heads": 1, "head_size": 32, "x": 4, "yz": 4}
+    parallel, serial = (attention.block_bytes(32, **shape, parallel=way) for way in (True, False))
+    assert serial - parallel == attention.residual_bytes(32, 256, 4, 4) == 2 * 32 * 256 // 4 * 2
+
+
+def test_by_batch_costs_exchanges_and_by_heads_one_shared_head_costs_gathers():
+    """Case C19's other half: what decoding by batch pays for a cache n times as small."""
+    palm = {"heads": 64, "kv_heads": 1, "head_size": 256, "x": 4, "yz": 16}
+    by_batch, by_heads = (attention.attention_bytes(512, **palm, by=by) for by in ("batch", "heads"))
+    exchanged = 2 * (64 + 1) * 512 * 256 // 64 * 2
+    assert by_batch - 2 * (64 + 1) * 512 * 256 // 16 * 2 == exchanged
+    assert by_heads - 2 * 64 * 512 * 256 // 16 * 2 == 2 * (2 * 512 * 256 // 16 + 512 * 256) * 2
+
+
+def test_grouped_attention_by_heads_and_unknown_ways_are_refused():
+    with pytest.raises(LayoutError, match="multihead and multiquery attention, not 8 of 64 heads"):
+        attention.attention_bytes(1, 64, 8, 128, 4, 16, by="heads")
+    with pytest.raises(LayoutError, match="no attention by 'sequence'"):
+        attention.attention_bytes(1, 64, 8, 128, 4, 16, by="sequence")
