@@ -1,9 +1,8 @@
 """A chip of your own, in one call: figures in SI units or as a data sheet prints them, checked all at once.
 
-    >>> mtf.add_chip("v5x", like="v5p", source="data sheet, 2026-11", peak_bf16="600 TFLOP/s", hbm_bytes="128 GiB")
-    <Chip v5x: v5x, as TPU v5p, figures of 2026-11>
-    >>> mtf.topology("v5x:4x4x4").peak_flops_per_device()
-    600000000000000
+    >>> made = mtf.add_chip("v5x", like="v5p", source="data sheet", peak_bf16="600 TFLOP/s", hbm_bytes="128 GiB")
+    >>> mtf.topology("v5x:4x4x4").peak_flops_per_device(), made.link_bytes_per_second
+    (600000000000000, 90000000000)
 
 Figures are of a whole chip, rates of links one way; what is not given is as `like` has it, and the chip's table says
 so. Without `like`, `network` says how chips are joined ("torus", "mesh", "switch", or as of TPUs "full" or "cubes").

@@ -42,6 +42,7 @@ FIGURES = {
     "pod": "the largest grid of chips, e.g. '16x16'",
     "most_chips": "chips of the largest slice",
     "node_chips": "chips behind one switch",
+    "host": "chips that one host drives, e.g. '2x2x1'",
     "network_bytes_per_second": "bytes a second of one chip into the network between nodes or slices, one way",
     "network_hop_seconds": "seconds that a message between nodes takes at least",
     "pcie_bytes_per_second": "bytes a second between one chip and its host, one way",
@@ -66,7 +67,7 @@ def as_whole_size(value: object) -> int | None:
 
 def read(key: str, value: Any) -> tuple[Any, str]:
     """The value in SI units, and what it should have been if it cannot be read."""
-    if key in ("tile", "pod"):
+    if key in ("tile", "pod", "host"):
         return _sizes(key, value)
     if key in ("cores", "links", "most_chips", "node_chips", "tile_rows"):
         number = as_whole_size(value)
