@@ -1,9 +1,9 @@
 """The figures a chip may have, in words, and how each is read: a number in SI units, or a text with its unit.
 
     >>> read("hbm_bytes", "95 GiB"), read("link_bytes_per_second", "400 Gbit/s"), read("tile", "128x128")
-    ((102005473280, ''), (50000000000.0, ''), ([128, 128], ''))
+    ((102005473280, ''), (50000000000, ''), ([128, 128], ''))
     >>> read("hbm_bytes", "95 GB/s")
-    (None, 'bytes, e.g. 95 GiB')
+    (None, "bytes, e.g. 95 * 2**30 or '95 GiB'")
 
 Next file to read: `topologies`.
 """
