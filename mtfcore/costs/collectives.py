@@ -19,7 +19,7 @@ all-to-all is as slow as its slowest leg. *In turn* (`at_once=False`) one leg fo
 A message needs at least `hop_seconds` a hop, so a collective never ends before its hops (the floor); and large-K
 (`exact=False`) puts 1 for (K−1)/K, as papers do. Sizes, bytes and rates may be numpy arrays.
 
-Sources: arXiv 2211.05102, appendix A.1 (rings); cuts of lines and rings: `closed_forms`. Next file: `routing`.
+Sources: arXiv 2211.05102, appendix A.1 (rings); cuts of lines and rings: `closed_forms`. Next file to read: `collective_words`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtfcore.costs.collective_words import words
 from mtfcore.costs.numbers_or_arrays import Number, is_array, least, most, product
-from mtfcore.errors import LayoutError, nearest
-from mtfcore.numbers import format_seconds
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.schedules import closed_forms
 from mtfcore.steps import COLLECTIVES, link_bytes
 
@@ -53,6 +53,7 @@ class How:
     exact: bool = True
     at_once: bool = True
     link_share: float = 1.0  # of a link's rate that messages reach: a calibrated constant of a chip
+    hop_share: float = 1.0  # of a hop's published time: to ask what shorter hops would gain
 
 
 PLAIN = How()
@@ -71,10 +72,7 @@ class Took:
     @property
     def label(self) -> str:
         """Algorithm, exact or large-K, one way or both, hop floor: `two-way ring, exact (K−1)/K, hop floor 2 µs`."""
-        if not self.legs:
-            return "a group of one: nothing is sent"
-        exact = "exact (K−1)/K" if self.how.exact else "large-K"
-        return f"{_algorithm(self.legs, self.how)}, {exact}, {_floor(self.hop_seconds)}"
+        return words(self.legs, self.how, self.hop_seconds)
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,9 @@ def collective(
     `loads` says, leg by leg, what a permute or a halo exchange needs (`routing.loads`); without it every block goes
     to the next device along the last leg.
     """
-    if kind not in COLLECTIVES or how.way not in WAYS:
-        raise LayoutError(f"no collective {kind!r:.100} {how.way!r} way; {nearest(kind, COLLECTIVES)}; ways: {WAYS}")
+    faults = [] if kind in COLLECTIVES else [f"no collective {kind!r:.100}; {nearest(kind, COLLECTIVES)}"]
+    faults += [] if how.way in WAYS else [f"way is {how.way!r:.100}; {nearest(how.way, WAYS)}"]
+    refuse(faults)
     legs = tuple(legs)
     if kind in ("permute", "halo_exchange"):
         return _routed(n_bytes, legs, how, loads)
@@ -125,7 +124,7 @@ def sent_bytes(kind: str, n_bytes: int, group: int, algorithm: str = "ring") -> 
 
 def _spread(block: Number, legs: tuple[Leg, ...], how: How, times: int) -> Took:
     """All-gather of a block a device; a reduce-scatter is the same walk backwards, an all-reduce both (`times` 2)."""
-    floors = [times * _hops(leg, how) * leg.hop_seconds for leg in legs]
+    floors = [times * _hops(leg, how) * _hop_seconds(leg, how) for leg in legs]
     if how.at_once:
         link = times * block * _at_once(legs, how)
         return Took(link, sum(floors), most([link, sum(floors)]), legs, how)
@@ -172,14 +171,14 @@ def _exchange(n_bytes: Number, leg: Leg, how: How) -> tuple[Number, Number]:
         return above / below
 
     blocks = (leg.size - 1) / leg.size if leg.direct else _by_way(leg, how, share)
-    return n_bytes * blocks / _link_rate(leg, how), _hops(leg, how) * leg.hop_seconds
+    return n_bytes * blocks / _link_rate(leg, how), _hops(leg, how) * _hop_seconds(leg, how)
 
 
 def _routed(n_bytes: Number, legs: tuple[Leg, ...], how: How, loads: Sequence[Load] | None) -> Took:
     """Blocks that go where they are sent: the busiest link of each leg decides."""
     loads = _to_the_next(legs) if loads is None else loads
     pairs = [
-        (n_bytes * load.blocks / _link_rate(leg, how), load.hops * leg.hop_seconds)
+        (n_bytes * load.blocks / _link_rate(leg, how), load.hops * _hop_seconds(leg, how))
         for leg, load in zip(legs, loads, strict=True)
     ]
     moved = [k for k, load in enumerate(loads) if is_array(load.blocks) or load.blocks]
@@ -211,6 +210,10 @@ def _link_rate(leg: Leg, how: How) -> Number:
     return leg.bytes_per_second * how.link_share
 
 
+def _hop_seconds(leg: Leg, how: How) -> Number:
+    return leg.hop_seconds * how.hop_share
+
+
 def _hops(leg: Leg, how: How) -> Number:
     """Hops to the farthest member; through a switch one is enough."""
     if leg.direct:
@@ -224,22 +227,6 @@ def _by_way(leg: Leg, how: How, value: Callable[[str], Number]) -> Number:
     if is_array(leg.wraps):
         return np.where(leg.wraps, value(around), value("line"))
     return value(around if leg.wraps else "line")
-
-
-def _algorithm(legs: Sequence[Leg], how: How) -> str:
-    """`two-way ring and line over 2 axes at once`."""
-    names = []
-    for leg in legs:
-        ring = "two-way ring" if how.way == "both" else "one-way ring"
-        names += ["direct"] if leg.direct else [ring] * bool(np.any(leg.wraps)) + ["line"] * (not np.all(leg.wraps))
-    over = f" over {len(legs)} axes {'at once' if how.at_once else 'in turn'}" if len(legs) > 1 else ""
-    return " and ".join(dict.fromkeys(names)) + over
-
-
-def _floor(hop_seconds: Number) -> str:
-    if is_array(hop_seconds):
-        return "hop floor"
-    return f"hop floor {format_seconds(hop_seconds)}" if hop_seconds else "no hop floor"
 
 
 def _unequal(legs: Sequence[Leg]) -> bool:

@@ -20,6 +20,7 @@ from mtfcore.costs.collectives import WAYS
 from mtfcore.costs.cost import Cost, StepCost
 from mtfcore.costs.step_time import Rates, rates
 from mtfcore.costs.wiring import Wiring, wire, wirings
+from mtfcore.costs.wiring_choices import Given
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology
@@ -27,8 +28,8 @@ from mtfcore.topologies import topology as as_topology
 
 
 def price(
-    program: Program, topology: str | Topology, model: str = "physical", wiring: object = None, *, way: str = "both",
-    overlap: float = 0.0, exact: bool | None = None, at_once: bool = True, reserve: float = 0.1,
+    program: Program, topology: str | Topology, model: str = "physical", wiring: Given | Wiring = None, *,
+    way: str = "both", overlap: float = 0.0, exact: bool | None = None, at_once: bool = True, reserve: float = 0.1,
 ) -> Cost:  # fmt: skip
     """What a program costs on a slice: seconds by part and step, bottleneck, MFU, memory.
 

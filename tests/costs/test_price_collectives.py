@@ -95,7 +95,7 @@ def test_c04_no_wrap_around_link():
     v = 33_554_432
     on_line, on_ring = collective("all_gather", v / 4, [line(4)]), collective("all_gather", v / 16, [ring(16)])
     assert on_line.seconds == pytest.approx(3 * 8_388_608 / 4.5e10) == pytest.approx(559e-6, rel=1e-3)
-    assert on_line.label.startswith("line, exact")
+    assert on_line.label == "two-way line, exact (K−1)/K, no hop floor"
     assert on_ring.seconds == pytest.approx(350e-6, rel=2e-3)
     assert collective("all_gather", v / 16, [ring(16)], How(exact=False)).seconds == pytest.approx(373e-6, rel=1e-3)
     assert collective("all_gather", v / 2, [line(2)]).seconds == pytest.approx(v / 9e10)
@@ -143,7 +143,7 @@ def test_unequal_axes_in_turn_take_the_better_order():
     slow, fast = line(4, 1.0), line(8, 10.0)
     took = collective("all_gather", 1.0, [fast, slow], How(at_once=False))
     assert took.seconds == pytest.approx(3 + 4 * 7 / 10)  # the slow axis first, while the blocks are small
-    assert took.label == "line over 2 axes in turn, exact (K−1)/K, no hop floor"
+    assert took.label == "two-way line over 2 axes in turn, exact (K−1)/K, no hop floor"
     assert collective("reduce_scatter", 32.0, [slow, fast], How(at_once=False)).seconds == pytest.approx(took.seconds)
 
 
@@ -170,7 +170,7 @@ def test_an_all_to_all_on_a_two_way_ring_needs_an_eighth_of_the_group():
 def test_a_switch_needs_one_hop_and_its_own_label():
     leg = Leg(8, False, 4.5e11, "switch", 2e-6)
     took = collective("all_gather", 1, [leg])
-    assert (took.seconds, took.label) == (2e-6, "direct, exact (K−1)/K, hop floor 2 µs")
+    assert (took.seconds, took.label) == (2e-6, "direct at the one-way rate, exact (K−1)/K, hop floor 2 µs")
     assert collective("all_reduce", 1, [leg]).seconds == pytest.approx(4e-6)
 
 
@@ -247,6 +247,6 @@ def test_times_grow_with_bytes_and_a_ring_is_no_slower_than_a_line(kind):
 def test_what_is_no_collective_is_refused_with_the_nearest():
     with pytest.raises(LayoutError, match=r"no collective 'allgather'.*did you mean 'all_gather'"):
         collective("allgather", 1, [ring(4)])
-    with pytest.raises(LayoutError, match=r"'two' way.*ways: \('both', 'one'\)"):
+    with pytest.raises(LayoutError, match=r"way is 'two'; legal here: 'both', 'one'"):
         collective("all_gather", 1, [ring(4)], How(way="two"))
     assert collectives.all_reduce(MIB, [ring(4)]).seconds == collective("all_reduce", MIB, [ring(4)]).seconds

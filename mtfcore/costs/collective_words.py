@@ -1,0 +1,42 @@
+"""How a collective runs, in words: what every cost of one must say.
+
+Algorithm, exact or large-K, one-way or both-way rate, hop floor: `two-way ring, exact (K−1)/K, hop floor 2 µs`.
+Next file to read: `routing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtfcore.costs.numbers_or_arrays import Number, is_array
+from mtfcore.numbers import format_seconds
+
+if TYPE_CHECKING:
+    from mtfcore.costs.collectives import How
+    from mtfcore.costs.wiring import Leg
+
+
+def words(legs: Sequence[Leg], how: How, hop_seconds: Number) -> str:
+    """All of it in one phrase."""
+    if not legs:
+        return "a group of one: nothing is sent"
+    return f"{_algorithm(legs, how)}, {'exact (K−1)/K' if how.exact else 'large-K'}, {_floor(hop_seconds)}"
+
+
+def _algorithm(legs: Sequence[Leg], how: How) -> str:
+    """`two-way ring and two-way line over 2 axes at once`: a line's links always carry both ways."""
+    names, ring = [], "two-way ring" if how.way == "both" else "one-way ring"
+    for leg in legs:
+        joined = [ring] * bool(np.any(leg.wraps)) + ["two-way line"] * (not np.all(leg.wraps))
+        names += ["direct at the one-way rate"] if leg.direct else joined
+    over = f" over {len(legs)} axes {'at once' if how.at_once else 'in turn'}" if len(legs) > 1 else ""
+    return " and ".join(dict.fromkeys(names)) + over
+
+
+def _floor(hop_seconds: Number) -> str:
+    if is_array(hop_seconds):
+        return "hop floor"
+    return f"hop floor {format_seconds(hop_seconds)}" if hop_seconds else "no hop floor"
