@@ -1,11 +1,11 @@
-"""The second paper's closed forms equal planned programs: bytes as the paper counts them, and exactly."""
+"""The second paper's closed forms equal planned programs, in bytes, and priced ones, in the paper's seconds."""
 
 from __future__ import annotations
 
 import pytest
 
 import mtfcore as mtf
-from mtfcore.costs.second_paper import LAYOUTS, attention, feedforward
+from mtfcore.costs.second_paper import LAYOUTS, attention, collectives, feedforward, serving
 from mtfcore.costs.second_paper.programs import paper_bytes, planned
 from mtfcore.errors import LayoutError
 from mtfcore.model.phases import plan_phase
@@ -70,3 +70,57 @@ def test_grouped_attention_by_heads_and_unknown_ways_are_refused():
         attention.attention_bytes(1, 64, 8, 128, 4, 16, by="heads")
     with pytest.raises(LayoutError, match="no attention by 'sequence'"):
         attention.attention_bytes(1, 64, 8, 128, 4, 16, by="sequence")
+
+
+# ---- and in seconds: `mtf.price(..., model="paper")`
+
+V4_LINKS, V4_PEAK, V4_HBM = 270e9, 275e12, 1.2e12  # section 4: all links of a chip, bf16, HBM
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("grid", ["4x4x4", "4x4x8", "2x2x4"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_priced_feedforward_layer_takes_what_its_formulas_say(layout, grid, exact):
+    mesh = tuple(map(int, grid.split("x")))
+    n = mesh[0] * mesh[1] * mesh[2]
+    plan = planned(layout, mesh, n, 3, 256, 1024)
+    cost = mtf.price(plan, f"v4:{grid}", model="paper", exact=exact)
+    n_bytes = feedforward.layout_bytes(layout, 3 * n, 256, 1024, *mesh, exact=exact)
+    assert cost.link_seconds == pytest.approx(n_bytes / V4_LINKS, rel=1e-12)
+    assert cost.compute_seconds == pytest.approx(serving.flops_per_token(2 * 256 * 1024) * 3 / V4_PEAK, rel=1e-12)
+    assert cost.hop_seconds == 0
+    if layout in ("ws1d", "ws2d"):  # matrices are read where they lie
+        assert cost.hbm_seconds == pytest.approx(serving.weight_seconds(2 * 256 * 1024, n, V4_HBM), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])
+@pytest.mark.parametrize("group", [4, 8])
+def test_a_priced_collective_is_that_of_appendix_a_1(kind, group):
+    before, after = {
+        "all_gather": ("B:xy E:z", "B:xy E"), "reduce_scatter": ("B:xy E partialsum:z", "B:xy E:z"),
+        "all_reduce": ("B:xy E partialsum:z", "B:xy E"),
+    }[kind]  # fmt: skip
+
+    @mtf.function
+    def moved(t: "B E"):
+        return mtf.reshard(t, after)
+
+    plan = mtf.plan(moved, f"x:4 y:4 z:{group}", sizes="B:16 E:1048576", place={"t": before}, dtype="bf16")
+    assert [step.kind for step in plan.collectives()] == [kind]
+    for exact in (False, True):
+        cost = mtf.price(plan, f"v4:4x4x{group}", model="paper", exact=exact)
+        form = getattr(collectives, kind)(2 * 1048576, group, V4_LINKS, exact)
+        assert cost.link_seconds == pytest.approx(form, rel=1e-12)
+
+
+@pytest.mark.parametrize("by", ["heads", "batch"])
+def test_a_priced_layer_takes_what_its_formula_says(by):
+    """The decode step's own link time, less that of its norms' sums, its embedding and its logits."""
+    shape = {"d_model": 256, "d_ff": 1024, "heads": 64, "kv_heads": 1, "head_size": 32}
+    cfg = mtf.model.config("tiny-palm", **shape, layers=3)
+    plan = plan_phase(cfg, "decode", "x:4 y:4 z:4", ffn="ws2d", attention=by, batch=64, cached_tokens=128)
+    cost = mtf.price(plan, "v4:4x4x4", model="paper")
+    sent = [each for each in cost.steps if each.step.is_collective and each.step.times == 3]
+    n_bytes = 3 * attention.block_bytes(64, **shape, x=4, yz=16, by=by, gated=True)
+    seconds = sum(each.seconds for each in sent if each.step.dtype != "f32")
+    assert seconds == pytest.approx(n_bytes / V4_LINKS, rel=1e-9)
