@@ -19,7 +19,8 @@ all-to-all is as slow as its slowest leg. *In turn* (`at_once=False`) one leg fo
 A message needs at least `hop_seconds` a hop, so a collective never ends before its hops (the floor); and large-K
 (`exact=False`) puts 1 for (K−1)/K, as papers do. Sizes, bytes and rates may be numpy arrays.
 
-Sources: arXiv 2211.05102, appendix A.1 (rings); cuts of lines and rings: `closed_forms`. Next file to read: `collective_words`.
+Sources: arXiv 2211.05102, appendix A.1 (rings); cuts of lines and rings: `closed_forms`.
+Next file to read: `collective_words`.
 """
 
 from __future__ import annotations
