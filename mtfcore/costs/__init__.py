@@ -6,6 +6,7 @@
 
 `two_layers` (Table 1 of "Mesh-TensorFlow"), `memory`, `paper_time`, `scaling` and `iteration_space` (its Appendix B)
 are closed forms; `two_layers_programs` plans the same network, so that tests can hold one against the other.
+`second_paper` has those of "Efficiently Scaling Transformer Inference", which layout moves least, and wrong claims.
 `liveness` is what any plan holds at its fullest moment, and `search` looks for the layout that takes least time.
 `pricing` (as `mtf.price`) gives the seconds of any plan on a slice of chips: on the links of `wiring`, `collectives`;
 what each step asks, `step_work`; what that takes, `step_time`. First file to read: `two_layers`.

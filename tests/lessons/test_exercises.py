@@ -206,6 +206,33 @@ WRONG = {
         (lambda sizes, devices, budget: (1, devices), "expected at most"),  # the smallest weights
         (lambda sizes, devices, budget: (devices, devices), "devices: expected"),
     ],
+    "07 step_seconds": [
+        (lambda n, b, c, k, p, h, s: 2 * n * b / (k * p) + (n * s + c) / (k * h), "ms"),  # one after the other
+        (lambda n, b, c, k, p, h, s: max(2 * n * b / (k * p), n * s / (k * h)), "ms"),  # the cache forgotten
+        (lambda n, b, c, k, p, h, s: max(n * b / (k * p), (n * s + c) / (k * h)), "ms"),  # a multiply-add as one FLOP
+        (lambda n, b, c, k, p, h, s: (n * s + c) / (k * h), "ms"),  # reading alone
+    ],
+    "07 cache_on_device": [
+        (lambda layers, k, d, b, c, n, by, s: 2 * layers * k * d * s * c * b // n, "bytes"),  # no copies
+        (lambda layers, k, d, b, c, n, by, s: layers * k * d * s * c * b // min(n, k if by == "heads" else b), "bytes"),
+        (lambda layers, k, d, b, c, n, by, s: 2 * layers * k * d * c * b // min(n, k if by == "heads" else b), "bytes"),
+    ],
+    "07 batch_within": [
+        (lambda budget, n, w, s: int(budget // s) * n, "held with batch"),  # the weights forgotten
+        (lambda budget, n, w, s: max(0, int((budget - w / n) // s)), "expected"),  # sequences of one device
+        (lambda budget, n, w, s: max(0, int((budget - w / n) // s) - 1) * n, "sequences"),  # one too few
+    ],
+    "07 layout": [
+        (lambda t, e, f, x, y, z: "wg_xyz" if t > f else "ws2d", "moved by"),  # the rule that circulates
+        (lambda t, e, f, x, y, z: "ws2d", "moved by ws2d"),
+        (lambda t, e, f, x, y, z: "wg", "one of"),
+    ],
+    "07 repaired_claims": [
+        (lambda e, f, x, n, s: ((f / e) ** 2, 4 * e * f * x / n, 1 - 1 / (1 + s)), "2D wins"),
+        (lambda e, f, x, n, s: (4 * f / e, 4 * e * f / x, 1 - 1 / (1 + s)), "MB of weights"),
+        (lambda e, f, x, n, s: (4 * f / e, 4 * e * f * x / n, s), "parallel saves"),
+        (lambda e, f, x, n, s: 4 * f / e, "three numbers"),
+    ],
     "01 place": [
         ("batch:cols hidden:rows", "elements"),  # the axes swapped
         ("batch:rows", "elements"),  # one dimension forgotten

@@ -8,10 +8,10 @@
 
 `collectives` (A.1), `feedforward` (3.2, A.2), `splits` and `crossovers` (which X and YZ, which layout where),
 `attention` (3.3, 3.4), `cache` (3.3, Table 1), `serving` (2, 4.4), and `wrong_claims` in circulation with the right
-values. They count as the paper does; `mtf.price(..., model="paper")` gives the same of planned programs, and tests hold
-the two together. Everything takes numbers or numpy arrays. Every number is modelled. First file to read: `collectives`.
+values. They count as the paper does; `mtf.price(..., model="paper")` gives the same of planned programs (`programs`),
+and tests hold the two together. Everything takes numbers or numpy arrays. Every number is modelled.
 
-Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102).
+Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102). First file to read: `collectives`.
 """
 
 from mtfcore.costs.second_paper.cache import BY, cache_bytes, cache_bytes_per_device, longest_context
