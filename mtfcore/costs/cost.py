@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mtfcore.costs.asking import Ask, hbm_by_name, seconds
+from mtfcore.costs.asking import hbm_by_name, seconds
 from mtfcore.costs.liveness import Memory, peak_memory
-from mtfcore.costs.step_time import Rates, Seconds
+from mtfcore.costs.step_cost import StepCost
+from mtfcore.costs.step_time import Rates
 from mtfcore.costs.wiring import Wiring
 from mtfcore.notation import format_axes
-from mtfcore.steps import Program, Step
+from mtfcore.steps import Program
 from mtfcore.topologies import Topology
 
 if TYPE_CHECKING:
@@ -30,34 +31,7 @@ if TYPE_CHECKING:
 
 LOCAL, SENT = ("compute", "hbm"), ("link", "hops", "launch")
 PARTS = (*LOCAL, *SENT)
-
-
-@dataclass(frozen=True, eq=False)
-class StepCost:
-    """One step, what it asks of a device, and its time, once."""
-
-    ask: Ask
-    once: Seconds
-
-    @property
-    def step(self) -> Step:
-        """The step, its `times` multiplied by those of the loops around it."""
-        return self.ask.step
-
-    @property
-    def seconds(self) -> float:
-        """All its turns together."""
-        return self.step.times * self.once.total
-
-    @property
-    def bound(self) -> str:
-        """What decides how long it takes."""
-        return self.once.bound
-
-    @property
-    def intensity(self) -> float:
-        """FLOPs for each byte that it reads from HBM or writes there: where it lies along a roofline."""
-        return self.step.flops / self.ask.hbm_bytes if self.ask.hbm_bytes else float("inf")
+FASTER = ("compute", "hbm", "link", "latency")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +147,8 @@ class Cost:
 
     @cached_property
     def what_if(self) -> dict[str, float]:
-        """Seconds gained if one resource were twice as fast: compute, hbm, link."""
-        return {name: self.seconds - self._repriced(self.rates.faster(name)) for name in ("compute", "hbm", "link")}
+        """Seconds gained if one resource were twice as fast: compute, hbm, link, latency (of hops and launches)."""
+        return {name: self.seconds - self._repriced(self.rates.faster(name)) for name in FASTER}
 
     @cached_property
     def contention_seconds(self) -> float:

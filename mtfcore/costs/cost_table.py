@@ -13,9 +13,13 @@ from mtfcore.numbers import count, digits, format_bytes, format_flops, format_se
 from mtfcore.tables import Column, Row, Table
 
 if TYPE_CHECKING:
-    from mtfcore.costs.cost import Cost, StepCost
+    from mtfcore.costs.cost import Cost
+    from mtfcore.costs.step_cost import StepCost
 
-NAMES = {"compute": "compute", "hbm": "HBM", "link": "links", "hops": "hops", "launch": "starting collectives"}
+NAMES = {
+    "compute": "compute", "hbm": "HBM", "link": "links", "hops": "hops", "launch": "starting messages",
+    "latency": "latency",
+}  # fmt: skip
 MOST = 4  # inputs that a sentence names
 MATTERS = 0.005  # gains and losses below this share of the time are not worth a sentence
 

@@ -7,7 +7,7 @@
 One walk over the steps that also run: what a step asks of a device is in `step_work`, what that takes in `step_time`
 and `collectives`, on the links that `wiring` gives it. The mesh is laid over the grid in each sensible way, and the
 cheapest is kept. Loops are planned once and multiplied. Modelled: what a compiler overlaps, fuses or moves otherwise
-is not in it. Next file to read: `cost`.
+is not in it. Next file to read: `step_cost`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dataclasses import replace
 
 from mtfcore.costs.asking import ROUTED, Ask, asks, seconds
 from mtfcore.costs.collectives import WAYS
-from mtfcore.costs.cost import Cost, StepCost
+from mtfcore.costs.cost import Cost
+from mtfcore.costs.step_cost import StepCost
 from mtfcore.costs.step_time import Rates, rates
 from mtfcore.costs.wiring import Wiring, wire, wirings
 from mtfcore.costs.wiring_choices import Given

@@ -10,7 +10,7 @@ its hops; see `collectives`). Models of a device:
 * "physical": published peaks, a product's sizes rounded up to the tile of the matrix unit, exact
   (K−1)/K, rings and lines, hops. Nothing is fitted, so it is a bound rather than a forecast.
 * "calibrated": the same times the chip's fitted constants, at most four, each with a meaning: the share of the peak, of
-  HBM's and of the links' rate that is reached, and what starting a collective takes. Neutral for other chips.
+  HBM's and of the links' rate that is reached, and what starting a message takes. Neutral for other chips.
 * "first paper" (arXiv 1811.02084, section 8): FLOPs at the peak, then bytes over one link one way.
 * "second paper" (arXiv 2211.05102, appendix A.1): a gather of D bytes takes D/W, a reduce-scatter of D the same, an
   all-reduce twice that, W being all links of a chip together and (K−1)/K taken as 1.
@@ -62,7 +62,7 @@ class Rates:
     how: How = PLAIN
     compute_share: float = 1.0  # of the peak that large products reach
     hbm_share: float = 1.0
-    launch_seconds: float = 0.0  # what starting one collective takes
+    launch_seconds: float = 0.0  # what starting one message takes, latency and all
     is_calibrated: bool = False
 
     @property
@@ -71,9 +71,12 @@ class Rates:
         return self.model == "second paper" and not self.how.exact
 
     def faster(self, resource: str, times: float = 2.0) -> Rates:
-        """The same device with one resource so many times as fast: "compute", "hbm" or "link"."""
+        """The same device with one resource so many times as fast: "compute", "hbm", "link" or "latency"."""
         if resource == "link":
             return replace(self, how=replace(self.how, link_share=self.how.link_share * times))
+        if resource == "latency":
+            how = replace(self.how, hop_share=self.how.hop_share / times)
+            return replace(self, how=how, launch_seconds=self.launch_seconds / times)
         name = f"{resource}_share"
         return replace(self, **{name: getattr(self, name) * times})
 
@@ -173,8 +176,17 @@ def collective_time(
         link = _paper_seconds(kind, n_bytes, group, rates)
         return Seconds(link=link, total=link)
     took = _took(kind, n_bytes, legs, rates, loads)
-    launch = rates.launch_seconds * (group > 1)
-    return Seconds(link=took.link_seconds, hops=took.hop_seconds, launch=launch, total=took.seconds + launch)
+    if not rates.launch_seconds:
+        return Seconds(link=took.link_seconds, hops=took.hop_seconds, total=took.seconds)
+    launch = rates.launch_seconds * messages(kind, legs)  # a fitted launch has the hops' latency in it
+    return Seconds(link=took.link_seconds, launch=launch, total=took.link_seconds + launch)
+
+
+def messages(kind: str, legs: Sequence[Leg]) -> Number:
+    """How many messages a device starts in a collective: along each leg one to each other member, at least in turn."""
+    if kind in ("permute", "halo_exchange"):
+        return most([leg.size > 1 for leg in legs]) * 1
+    return sum(leg.size - 1 for leg in legs) * (2 if kind == "all_reduce" else 1)
 
 
 def collective_label(kind: str, legs: Sequence[Leg], rates: Rates, loads: Sequence[Load] | None = None) -> str:

@@ -191,6 +191,8 @@ def test_the_floor_of_hops_shows_where_little_is_sent():
     cost = mtf.price(one_collective("x:16", "A:x B", "A B", "A:16 B:8"), "v5e:16x1")
     assert cost.bottleneck == "hops"
     assert cost.seconds == pytest.approx(8e-6)  # 8 hops of 1 µs
+    assert cost.what_if["latency"] == pytest.approx(4e-6)
+    assert "Twice as fast would gain: latency 4 µs (50%)." in str(cost)
     assert "two-way ring, exact (K−1)/K, hop floor 8 µs" in str(cost)
     one_way = mtf.price(one_collective("x:16", "A:x B", "A B", "A:16 B:8"), "v5e:16x1", way="one")
     assert one_way.seconds == pytest.approx(15e-6)
@@ -346,7 +348,7 @@ def test_what_would_help():
     assert max(cost.what_if, key=cost.what_if.get) == "link"
     assert cost.what_if["link"] == pytest.approx(cost.collective_seconds / 2)
     assert sum(cost.what_if.values()) <= cost.seconds / 2 * (1 + 1e-9)
-    everything = cost.rates.faster("compute").faster("hbm").faster("link")
+    everything = cost.rates.faster("compute").faster("hbm").faster("link").faster("latency")
     assert cost._repriced(everything) == pytest.approx(cost.seconds / 2)
     assert cost.slowest.step.kind in ("all_reduce", "reduce_scatter", "all_gather")
 
