@@ -106,12 +106,15 @@ class Seconds(NamedTuple):
         return max(("compute", "hbm", "link", "hops"), key=lambda part: getattr(self, part))
 
 
-@cache
 def rates(of: str | Chip, model: str = "physical", how: How | None = None) -> Rates:
     """What one device of a chip does, under a model; `how` the collectives run, if not as the model has it."""
     if model not in MODELS:
         raise LayoutError(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
-    c = chip(of)
+    return _rates(chip(of), model, how)
+
+
+@cache
+def _rates(c: Chip, model: str, how: How | None) -> Rates:
     if model == "paper":
         model = PAPERS[c.name not in FIRST_PAPER_CHIPS]
     how = How(exact=model != "second paper") if how is None else how

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import mtfcore as mtf
+from mtfcore import chips
 from mtfcore.costs import two_layers_programs
 from mtfcore.costs.paper_time import step_seconds
 from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes
@@ -398,6 +399,15 @@ def test_uncalibrated_chips_say_so():
     cost = mtf.price(planned("x:8", "batch:x"), "h200:8", model="calibrated")
     assert ("Uncalibrated" in str(cost)) == ("h200" not in fitted)
     assert "Uncalibrated" not in str(mtf.price(planned("x:8", "batch:x"), "h200:8"))
+
+
+def test_a_users_chip_is_priced_with_its_own_figures(monkeypatch):
+    monkeypatch.setitem(chips._ADDED, "priced-chip", mtf.chip("v4"))  # taken out again at the end
+    prog, seconds = planned("x:4 y:4", "batch:x hidden:y"), []
+    for peak in (100e12, 400e12):  # registered again under the same name
+        mtf.add_chip("priced-chip", like="v4", peak_bf16=peak, source="made up for a test")
+        seconds.append(mtf.price(prog, "priced-chip:4x4x1").compute_seconds)
+    assert seconds[0] == pytest.approx(4 * seconds[1])
 
 
 def test_a_program_without_work_costs_nothing():
