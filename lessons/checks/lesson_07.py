@@ -10,7 +10,7 @@ from typing import Any
 from mtfcore.costs import second_paper as forms
 from mtfcore.costs.second_paper.feedforward import gathered_weights
 from mtfcore.costs.second_paper.serving import faster_by, seconds_at_mfu, weight_seconds
-from mtfcore.numbers import digits, format_bytes
+from mtfcore.numbers import count, digits, format_bytes
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
@@ -63,7 +63,7 @@ def cache_on_device(answer: Callable[..., float], rng: Random) -> Iterator[Case]
         context, devices, size = 2 ** rng.randrange(9, 14), rng.choice((16, 32)), rng.choice((1, 2))
         right = forms.cache_bytes_per_device(*shape, batch, context, devices, by, size)
         given = answer(*shape, batch, context, devices, by, size)
-        what = f"{shape[0]} layers, {kv_heads} heads of {shape[2]}, batch {batch}, {context:,} tokens"
+        what = f"{shape[0]} layers, {count(kv_heads, 'head')} of {shape[2]}, batch {batch}, {context:,} tokens"
         yield equal(f"{what}, {devices} devices, by {by}", right, given, "bytes")
 
 

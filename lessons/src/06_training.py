@@ -363,5 +363,5 @@ check("06 choice_within", choice_within)
 # >   the third.
 # > * Padding is asked for and paid for; a search over plans can choose the layout.
 #
-# **Next:** the second paper's lessons use the same block to serve a model instead of training it. In the library, read
-# `mtfcore/backward/gradient.py`, then `mtfcore/model/step_function.py`. The words are in the [glossary](GLOSSARY.md).
+# **Next:** [lesson 07](07_costs.ipynb) asks what it takes to serve such a model instead of training it. In the library,
+# read `mtfcore/backward/gradient.py`, then `mtfcore/model/step_function.py`. The words are in the [glossary](GLOSSARY.md).

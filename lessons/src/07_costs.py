@@ -115,8 +115,9 @@ for name, plan, tokens in (("prefill", prefill, 2048), ("decode", decode, 64)):
           f"{1e3 * price:.1f} chip-ms a token (modelled)")
 
 # %% [markdown]
-# Prefill computes; decode waits: for tiles that its 64 rows fill by half, for hops, for links. The **cost of a token** is
-# chips · time / tokens. `print(cost)` shows every step, and what a chip twice as fast in one respect would gain.
+# Prefill computes, and sends. Decode reads: all the weights, for 64 tokens; and then it waits, for hops more than for
+# bytes on links, since its messages are small. The **cost of a token** is chips · time / tokens. `print(cost)` shows every
+# step, and what a chip twice as fast in one respect would gain.
 #
 # Two words that are often mixed: **latency** is how long one answer takes, **throughput** how many come out a second. A
 # larger batch raises both.
@@ -232,7 +233,7 @@ print(table_of([row for row in rows if row.row.quantity in ("context", "latency"
 # * a longer input: where does prefill change its layout?
 # * weights bf16 instead of int8: which phase notices?
 # * the question of the day: *which layout and how many chips for a 70B model with grouped attention at 32k of context,
-#   under 30 ms a token?*
+#   under 30 ms a token?* Choose *find slices under a limit*, the model `llama-3-70b`, and press what it offers.
 
 # %%
 planner()
