@@ -24,9 +24,10 @@ from widgets.figures.words import label
 
 # what is summed over, and what the weight brings → the product as people call it
 NAMES = {
-    ("E", "HD"): "x Wq", ("E", "D"): "x Wk or x Wv", ("E", "KD"): "x Wk or x Wv", ("E", "F"): "x W_in or gate",
-    ("F", "E"): "h W_out", ("HD", "E"): "heads Wo", ("D", "S"): "q · cached keys", ("D", "N"): "q · new keys",
-    ("S", "D"): "mix cached values", ("N", "D"): "mix new values",
+    "E → H D": "x Wq", "E → D": "x Wk or x Wv", "E → K D": "x Wk or x Wv", "E → pair D": "x Wk, x Wv",
+    "E → pair K D": "x Wk, x Wv", "E → pair H D": "x Wk, x Wv", "E → F": "x W_in or gate", "E → pair F": "x W_in, gate",
+    "F → E": "h W_out", "H D → E": "heads Wo", "D → S": "q · cached keys", "D → N": "q · new keys",
+    "S → D": "mix cached values", "N → D": "mix new values",
 }  # fmt: skip
 
 
@@ -91,17 +92,11 @@ def name_of(step: StepCost) -> str:
     own = step.step
     if own.kind not in ("einsum", "reduce"):
         return label(own)
-    left, *others = (_letters(each) for each in own.before)
-    out = _letters(own.after)
+    left, *others = ([dim.name for dim in each.dims] for each in own.before)
+    out = [dim.name for dim in own.after.dims]
     if not others:
-        gone = " ".join(letter for letter in left if letter not in out)
-        return f"{own.params.get('fn', 'sum')} over {gone}"
-    right = others[0]
-    summed = "".join(letter for letter in right if letter in left and letter not in out)
-    brought = "".join(letter for letter in right if letter in out and letter not in left)
-    known = NAMES.get((summed, brought)) or NAMES.get(("".join(sorted(summed)), brought))
-    return f"{known}: {' '.join(summed)} → {' '.join(brought)}" if known else f"{own.arrow()}"
-
-
-def _letters(sharding: mtf.Sharding) -> str:
-    return "".join(dim.name for dim in sharding.dims)
+        return f"{own.params.get('fn', 'sum')} over {' '.join(name for name in left if name not in out)}"
+    summed = " ".join(name for name in others[0] if name in left and name not in out)
+    brought = " ".join(name for name in others[0] if name in out and name not in left)
+    does = f"{summed} → {brought}"
+    return f"{NAMES[does]}: {does}" if does in NAMES else does

@@ -123,7 +123,12 @@ def ways_out(cfg: mtf.model.Config, state: State, phase: str) -> list[Offer]:
                   cache=state["cache"])  # fmt: skip
     given = [state[name] for name in ("batch", "tokens", "weights", "cache")]
     can = [name for name in plan_inputs.PARTITIONS if name != state[phase] and _can(cfg, state, phase, name, given)]
-    return [Offer(f"{phase} {name}", {phase: name}) for name in can[:2]] or list(possible(setup))
+    offers = [Offer(f"{phase} {name}", {phase: name}) for name in can[:2]]
+    if (padded := plan_inputs.padded_heads(state["model"])) and _can(
+        plan_inputs.read_model(padded), state, phase, state[phase], given
+    ):
+        offers.append(Offer(f"pad heads: {padded}", {"model": padded}))
+    return offers or list(possible(setup))
 
 
 def _can(cfg: mtf.model.Config, state: State, phase: str, name: str, given: list[Any]) -> bool:

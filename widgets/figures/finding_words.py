@@ -9,8 +9,10 @@ Next file to read: `../explorers/planner`.
 from __future__ import annotations
 
 from widgets.figures.finding import Facts, smallest
-from widgets.figures.finding_html import HEAD, cells
+from widgets.figures.finding_html import HEAD, NUMBERS, cells
 from widgets.numbers import count, origin, quantity
+
+MODELLED = tuple(n for n in NUMBERS if n > 2)  # chips and batch were asked
 
 
 def sentence(facts: Facts) -> str:
@@ -46,4 +48,10 @@ def _missed(facts: Facts) -> list[str]:
 
 def table(facts: Facts) -> list[tuple[str, ...]]:
     """All rows."""
-    return [HEAD[1:], *(cells(row) for row in facts["rows"])]
+    return [HEAD, *(_tagged(cells(row)) for row in facts["rows"])]
+
+
+def _tagged(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        origin(words, "modelled") if n in MODELLED and words != "-" else words for n, words in enumerate(texts)
+    )

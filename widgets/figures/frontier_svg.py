@@ -13,6 +13,7 @@ import html
 from collections.abc import Iterator
 
 from widgets.figures.frontier import AT, Facts
+from widgets.figures.labels import Labels
 from widgets.figures.log_axes import GREY, LogAxes, around
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
@@ -32,7 +33,7 @@ def frontier_svg(facts: Facts, phase: str) -> str:
     lines = [part for line in facts["lines"][phase] for part in _line(axes, facts, phase, line)]
     inside = [
         *axes.ground(_title(facts, phase)), _dots(axes, facts, phase), *lines, *_published(axes, facts, phase),
-        *_chosen(axes, facts, phase),
+        *_ends(axes, facts, phase), *_chosen(axes, facts, phase),
     ]  # fmt: skip
     label = f"{phase}: latency against cost; its numbers stand in the table of the details"
     return axes.svg(*inside, label=label, data_phase=phase)
@@ -88,23 +89,26 @@ def _line(axes: LogAxes, facts: Facts, phase: str, line: Facts) -> Iterator[str]
     if len(points) > 1:
         yield tag("path", d=axes.path([(p[x], p[y]) for p in points]), fill="none", stroke=own, stroke_width=1.8,
                   stroke_dasharray=dash, data_line=line["name"])  # fmt: skip
-    for place, point in enumerate(points):
+    for n, point in zip(line["at"], points):
         at = axes.x(point[x]), axes.y(point[y])
         mark = shape(SHAPES[point["weights"]], *at, 4.2, fill=own, stroke=GREY, stroke_width=0.8, cls="mw-mark")
         says = _says(point, phase)
-        is_end = place in (0, len(points) - 1)
-        words = _label(axes, point, at, place == 0) if is_end else ""
-        yield tag("g", tag("title", html.escape(says)), mark, words, data_pick=f"point:{line['at'][place]}", tabindex=0,
+        yield tag("g", tag("title", html.escape(says)), mark, data_pick=f"point:{n}", tabindex=0,
                   role="button", aria_label=says, data_key=point["key"], data_x=f"{point[x]:.6g}",
                   data_y=f"{point[y]:.6g}")  # fmt: skip
 
 
-def _label(axes: LogAxes, point: Facts, at: tuple[float, float], first: bool) -> str:
-    """Chips and batch, on the side where the line is not."""
-    words = f"C:{point['chips']} B:{point['batch']}"
-    x, y = (at[0] + 7, at[1] - 6) if first else (at[0] - 2, at[1] + 15)
-    room = axes.width - 6.0 * len(words)
-    return tag("text", words, x=min(x, room), y=y, font_size=9.5)
+def _ends(axes: LogAxes, facts: Facts, phase: str) -> Iterator[str]:
+    """Chips and batch at both ends of each line, where there is room beside the marks."""
+    (x, y), labels = AT[phase], Labels(axes.width, axes.height - axes.bottom, 9.5)
+    points = facts["points"]
+    for line in facts["lines"][phase]:
+        for n in line["at"]:
+            labels.avoid(axes.x(points[n][x]), axes.y(points[n][y]), 4)
+    for n in dict.fromkeys(n for line in facts["lines"][phase] for n in (*line["at"][:1], *line["at"][-1:])):
+        words = f"C:{points[n]['chips']} B:{points[n]['batch']}"
+        if at := labels.place(words, axes.x(points[n][x]), axes.y(points[n][y])):
+            yield tag("text", words, x=at[0], y=at[1], font_size=9.5)
 
 
 def _says(point: Facts, phase: str) -> str:

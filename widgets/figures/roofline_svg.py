@@ -14,6 +14,7 @@ import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from widgets.figures.labels import Labels
 from widgets.figures.log_axes import GREY, LogAxes
 from widgets.figures.roofline import WORDS, Facts, ridge
 from widgets.figures.svg import tag, text
@@ -32,7 +33,7 @@ def roofline_svg(facts: Facts, phase: str) -> str:
     axes = _axes(roof)
     inside = [
         *axes.ground(f"{phase.capitalize()}: {side['about']} (modelled)"), *_roof(axes, roof),
-        *_layer(axes, side), *(_mark(axes, group, side, facts["chosen"]) for group in groups(axes, side["steps"])),
+        *_layer(axes, side), *_marks(axes, side, facts["chosen"], roof["peak"]),
         *_strip(axes, side, facts["chosen"]), *_largest(axes, side),
     ]  # fmt: skip
     label = f"roofline of a layer, {phase}; its numbers stand in the table of the details"
@@ -48,8 +49,8 @@ def _axes(roof: Mapping[str, float]) -> LogAxes:
     """The same for every batch, so that only the marks move."""
     top = 10 ** math.ceil(math.log10(roof["peak"]))
     return LogAxes(
-        (0.1, 1e5), (top / 1e6, top), "FLOPs for each byte of HBM (◆ for each byte sent)", "FLOP/s of a device", "",
-        "", width=WIDTH, height=PLOT,
+        (0.1, 1e5), (top / 1e5, top), "FLOPs for each byte of HBM (◆ for each byte sent)", "FLOP/s of a device", "",
+        "", width=WIDTH, height=PLOT, right=22.0,
     )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def _roof(axes: LogAxes, roof: Mapping[str, float]) -> Iterator[str]:
               stroke_width=2.5)  # fmt: skip
     peak = f"peak {quantity(roof['peak'], 'FLOP/s')} (published)"
     yield text(peak, axes.x(high) - 2, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="end")
-    yield text(f"{quantity(knee)}", axes.x(knee), axes.y(roof["peak"]) - 5, 0, 10, text_anchor="middle")
+    yield text(f"ridge {quantity(knee)}", axes.x(knee) - 20, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="middle")
     angle = -math.degrees(math.atan2(axes.y(1e9) - axes.y(1e10), axes.x(10) - axes.x(1)))
     x, y = axes.x(start * 3), axes.y(start * 3 * roof["hbm"]) - 6
     yield text(f"HBM {quantity(roof['hbm'], 'B/s')}", x, y, 0, 10, transform=f"rotate({angle:.1f} {x:.1f} {y:.1f})")
@@ -103,21 +104,42 @@ def groups(axes: LogAxes, steps: Sequence[Facts]) -> list[list[Facts]]:
     return [group for *_, group in found]
 
 
+def _marks(axes: LogAxes, side: Facts, chosen: str, peak: float) -> Iterator[str]:
+    """Every group, and its numbers where there is room."""
+    found, labels = groups(axes, side["steps"]), Labels(axes.width, PLOT)
+    top = axes.y(peak)
+    labels.block((0, 0, axes.width, top + 2))  # the roof's own words
+    for group in found:
+        labels.avoid(*_at(axes, group), _radius(group, side))
+    for group in found:
+        numbers = runs(sorted(step["number"] for step in group))
+        place = labels.place(numbers, *_at(axes, group), _radius(group, side) + 2)
+        yield _mark(axes, group, side, chosen)
+        if place:
+            yield tag("text", numbers, x=place[0], y=place[1], font_size=10, pointer_events="none")
+
+
+def _at(axes: LogAxes, group: Sequence[Facts]) -> tuple[float, float]:
+    return axes.x(group[0]["intensity"]), axes.y(group[0]["rate"])
+
+
+def _radius(group: Sequence[Facts], side: Facts) -> float:
+    """The mark's area grows with the share of the time."""
+    return 4 + 9 * math.sqrt(sum(step["seconds"] for step in group) / (side["layer"]["seconds"] or 1.0))
+
+
 def _mark(axes: LogAxes, group: Sequence[Facts], side: Facts, chosen: str) -> str:
     first = group[0]
-    x, y = axes.x(first["intensity"]), axes.y(first["rate"])
-    share = sum(step["seconds"] for step in group) / (side["layer"]["seconds"] or 1.0)
-    radius = 4 + 9 * math.sqrt(share)
+    (x, y), radius = _at(axes, group), _radius(group, side)
     is_chosen = chosen in {f"{side['phase']}:{step['number']}" for step in group}
     numbers = sorted(step["number"] for step in group)
     circle = tag(
         "circle", cx=x, cy=y, r=radius, fill=COLOURS[first["bound"]], stroke="currentColor" if is_chosen else GREY,
         stroke_width=3 if is_chosen else 1.2, cls="mw-mark",
     )  # fmt: skip
-    words = tag("text", runs(numbers), x=x + radius + 2, y=y + 12, font_size=10)
     says = "\n".join(_says(step) for step in sorted(group, key=lambda step: step["number"]))
     return tag(
-        "g", tag("title", html.escape(says)), circle, words, data_pick=f"{side['phase']}:{first['number']}",
+        "g", tag("title", html.escape(says)), circle, data_pick=f"{side['phase']}:{first['number']}",
         data_steps=",".join(map(str, numbers)), data_bound=first["bound"],
         data_intensity=f"{first['intensity']:.6g}", data_rate=f"{first['rate']:.6g}", tabindex=0, role="button",
         aria_label=says,
@@ -161,7 +183,7 @@ def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
         left += room
     yield text(f"{quantity(total, 's')} a layer", axes.width - axes.right, top + 33, 0, 10.5, text_anchor="end")
     for n, bound in enumerate(COLOURS):
-        place = axes.left + 52.0 * n
+        place = axes.left + (0, 66, 108, 152, 196)[n]
         yield tag("rect", x=place, y=top + 25, width=8, height=8, fill=COLOURS[bound], stroke=GREY)
         yield text("compute" if bound == "compute" else WORDS[bound], place + 12, top + 33, 0, 10)
 
