@@ -23,6 +23,7 @@ import numpy as np
 
 from mtfcore.costs.step_time import Rates
 from mtfcore.costs.step_work import works
+from mtfcore.costs.templates_routes import Routes
 from mtfcore.costs.templates_rows import Row, input_sizes, off_graph, rows_of
 from mtfcore.costs.templates_sizes import AXIS, SIZE, Meanings, Symbol, apart
 from mtfcore.costs.templates_time import Legs, Timed, timed
@@ -85,9 +86,12 @@ class Template:
         shape = np.broadcast_shapes(*[np.shape(value) for value in (*given.values(), fast_memory)])
         return Evaluated(self, self.sheet, self.sheet.work_out(given, fast_memory), shape)
 
-    def seconds(self, sizes: Sizes, mesh: Sizes, rates: Rates, legs: Legs) -> Timed:
-        """The time of every row on a device with these rates; `legs(axes)`: what a collective runs along."""
-        return timed(self.evaluate(sizes, mesh, fast_memory=rates.fast_memory_bytes), rates, legs)
+    def seconds(self, sizes: Sizes, mesh: Sizes, rates: Rates, legs: Legs, routes: Routes | None = None) -> Timed:
+        """The time of every row on a device with these rates; `legs(axes)`: what a collective runs along.
+
+        A permute needs to know more of the grid (`templates_routes`).
+        """
+        return timed(self.evaluate(sizes, mesh, fast_memory=rates.fast_memory_bytes), rates, legs, routes)
 
     def _given(self, sizes: Sizes, mesh: Sizes) -> dict[Symbol, Any]:
         given = {Symbol(SIZE, name): sizes[name] for name in sizes} | {Symbol(AXIS, name): mesh[name] for name in mesh}

@@ -23,6 +23,7 @@ from mtfcore.steps import COLLECTIVES
 
 if TYPE_CHECKING:
     from mtfcore.costs.templates import Evaluated
+    from mtfcore.costs.templates_routes import Routes
     from mtfcore.costs.wiring import Leg
 
 Legs = Callable[[Axes], Sequence["Leg"]]
@@ -79,17 +80,17 @@ class Timed:
         return sum(each * row for each, row in zip(times, once, strict=True))
 
 
-def timed(evaluated: Evaluated, rates: Rates, legs: Legs) -> Timed:
+def timed(evaluated: Evaluated, rates: Rates, legs: Legs, routes: Routes | None = None) -> Timed:
     """Every row priced: local ones by dtype, collectives by kind and axes."""
     local: dict[str, list[int]] = {}
-    sent: dict[tuple[str, Axes], list[int]] = {}
+    sent: dict[tuple, list[int]] = {}
     for number, row in enumerate(evaluated.template.rows):
         if row.kind in COLLECTIVES:
-            sent.setdefault((row.kind, row.axes), []).append(number)
+            sent.setdefault((row.kind, row.axes, row.moved), []).append(number)
         else:
             local.setdefault(row.dtype if row.product else "", []).append(number)
     groups = [_local(evaluated, rows, dtype, rates) for dtype, rows in local.items()]
-    groups += [_sent(evaluated, rows, kind, legs(axes), rates) for (kind, axes), rows in sent.items()]
+    groups += [_sent(evaluated, rows, legs, routes, rates) for rows in sent.values()]
     return Timed(evaluated, tuple(groups))
 
 
@@ -107,12 +108,18 @@ def _local(evaluated: Evaluated, rows: Sequence[int], dtype: str, rates: Rates) 
     return Group(tuple(rows), local_time(flops, n_bytes, dtype, rates))
 
 
-def _sent(evaluated: Evaluated, rows: Sequence[int], kind: str, legs: Sequence[Leg], rates: Rates) -> Group:
-    if kind in ROUTED and not rates.is_paper:
-        raise LayoutError(f"{kind} of {evaluated.template.name}: its way over the grid is found for one wiring at a "
-                          "time; plan and price each setting")  # fmt: skip
-    n_bytes = evaluated.stacked([evaluated.values[evaluated.sheet.n_bytes[row]] for row in rows])
-    once = collective_time(kind, n_bytes, legs, rates)
+def _sent(evaluated: Evaluated, rows: Sequence[int], legs: Legs, routes: Routes | None, rates: Rates) -> Group:
+    """Collectives of one kind over the same axes."""
+    row, loads = evaluated.template.rows[rows[0]], None
+    n_bytes = evaluated.stacked([evaluated.values[evaluated.sheet.n_bytes[number]] for number in rows])
+    if row.kind not in ROUTED or rates.is_paper:
+        on = legs(row.axes)
+    elif routes is not None:
+        on, loads = routes(row)
+    else:
+        raise LayoutError(f"{row.label} of {evaluated.template.name} takes a way over the real grid: give routes, as "
+                          "templates_routes.routes_on finds them")  # fmt: skip
+    once = collective_time(row.kind, n_bytes, on, rates, loads)
     spread = {part: np.broadcast_to(getattr(once, part), n_bytes.shape) for part in (*SENT, "total")}
     return Group(tuple(rows), Seconds(**spread))
 

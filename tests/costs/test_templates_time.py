@@ -12,6 +12,7 @@ import mtfcore as mtf
 from mtfcore.costs.pricing import price
 from mtfcore.costs.step_time import rates
 from mtfcore.costs.templates import Template
+from mtfcore.costs.templates_routes import routes_on
 from mtfcore.costs.wiring import Leg, wire
 from mtfcore.errors import LayoutError
 
@@ -84,16 +85,26 @@ def test_parts_add_up():
     assert found.parts["hbm"][-1] < found.parts["compute"][-1]
 
 
-def test_permutes_are_priced_with_their_program():
+def test_permutes_take_their_way_over_the_real_grid():
     @mtf.function
-    def swapped(x: "a b"):
-        return mtf.reshard(x, "a:cols b:rows")
+    def turned(x: "a b"):
+        return mtf.reshard(x, "a:(planes rows cols) b")
 
-    programs = [mtf.plan(swapped, "rows:2 cols:2", place={"x": "a:rows b:cols"}, sizes=sizes)
-                for sizes in ("a:4 b:12", "a:20 b:28")]  # fmt: skip
-    template = Template.of(*programs)
-    legs = wire("rows:2 cols:2", "v4:2x2x1").legs
-    with pytest.raises(LayoutError, match="permute of swapped: its way over the grid is found for one wiring"):
-        template.seconds({"a": 8, "b": 8}, {"rows": 2, "cols": 2}, rates("v4", "physical"), legs)
-    paper = template.seconds({"a": 8, "b": 8}, {"rows": 2, "cols": 2}, rates("v4", "paper"), legs)
-    assert is_near(paper.total, price(programs[0], "v4:2x2x1", "paper").additive_seconds * 8 * 8 / (4 * 12))
+    def plan(sizes: str, mesh: mtf.Mesh) -> mtf.Program:
+        return mtf.plan(turned, mesh, place={"x": "a:(rows cols planes) b"}, sizes=sizes, dtype="f32")
+
+    meshes = [mtf.Mesh(rows=r, cols=c, planes=p) for r, c, p in ((2, 4, 8), (4, 4, 4), (2, 2, 2), (4, 1, 2))]
+    template = Template.of(*[plan(sizes, meshes[0]) for sizes in ("a:192 b:20", "a:320 b:28")])
+    some, sizes = {"a": 384, "b": np.array([8, 2**20])[:, None]}, "a:384 b:1048576"
+    shape = {axis: np.array([mesh[axis] for mesh in meshes]) for axis in meshes[0].names}
+    with pytest.raises(LayoutError, match=r"permute over .* takes a way over the real grid: give routes"):
+        template.seconds(some, shape, rates("v4", "physical"), leg)
+    for where in ("v4:4x4x4", "v5e:8x8", "v3:8x8"):
+        wired = [wire(mesh, where) for mesh in meshes]
+        at = rates(where.split(":")[0], "physical")
+        found = template.seconds(some, shape, at, leg, routes_on(wired, np.arange(len(meshes))))
+        for number, mesh in enumerate(meshes):
+            cost = price(plan(sizes, mesh), where, "physical", wired[number])
+            assert is_near(found.total[1, number], cost.additive_seconds)
+            assert abs(found.parts["link"][1, number] - cost.parts["link"]) <= 1e-12 * cost.additive_seconds
+        assert (found.total[0] < found.total[1]).all()
