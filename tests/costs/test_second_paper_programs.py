@@ -50,6 +50,24 @@ def test_a_block_moves_what_its_formula_says(kv_heads, by, block, length):
     assert paper_bytes(layer, without="f32") == attention.block_bytes(32 * length, **shape, **how)
 
 
+@pytest.mark.parametrize("ffn", ["wg_x", "wg_xy", "wg_xyz"])
+def test_int8_weights_halve_what_is_gathered_of_them(ffn):
+    """Section 3.6: weights move as they are stored, activations as they are computed."""
+    cfg = mtf.model.config("tiny-palm", d_model=256, d_ff=1024, heads=16, head_size=32)
+    moved = {}
+    for weights in ("bf16", "int8"):
+        plan = plan_phase(cfg, "prefill", "x:4 y:2 z:2", ffn=ffn, attention="batch", batch=32, new_tokens=8,
+                          weights=weights)  # fmt: skip
+        sent = next(step.body for step in plan.steps if step.kind == "repeat").collectives()
+        matrices = [step for step in sent if {"E"} < set(step.after.names) and "B" not in step.after.names]
+        moved[weights] = sum(step.link_bytes for step in matrices)
+    over = {"wg_x": 4, "wg_xy": 8, "wg_xyz": 16}[ffn]
+    in_ffn = feedforward.gathered_weights(256, 1024, over, 16, itemsize=1, gated=True, exact=True)
+    assert moved["bf16"] == 2 * moved["int8"] > 2 * in_ffn
+    in_attention = 2 * 256 * (16 + 1) * 32 * (over - 1) / 16
+    assert moved["int8"] == in_ffn + in_attention
+
+
 def test_a_parallel_block_saves_one_gather_and_one_scatter_of_e():
     shape = {"d_model": 256, "d_ff": 1024, "heads": 16, "kv_heads": 1, "head_size": 32, "x": 4, "yz": 4}
     parallel, serial = (attention.block_bytes(32, **shape, parallel=way) for way in (True, False))

@@ -6,6 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import mtfcore.costs.second_paper as forms
@@ -146,6 +147,18 @@ def test_decode_keeps_its_weights_and_a_large_prefill_gathers_them_all():
     palm = {"d_model": 18432, "d_ff": 73728, "grid": "4x4x4"}
     layouts = [forms.best_layout(tokens, **palm).layout for tokens in (64, 512, 2048, 512 * 2048)]
     assert layouts == ["ws2d", "ws2d", "ws2d", "wg_xyz"]
+
+
+def test_many_numbers_of_tokens_at_once():
+    """B L x F/E x n: each name is that of `best_layout`."""
+    for ratio, grid in itertools.product((2, 4, 8), ("4x4x4", "4x4x8", 16)):
+        tokens = [1, 512, 1024, 4096, 40_000, 300_000, 10**7]
+        names = forms.layouts_at(np.array(tokens), 1024, 1024 * ratio, grid)
+        moved = [forms.best_layout(t, 1024, 1024 * ratio, grid).candidates for t in tokens]
+        assert all(each[name] == min(each.values()) for each, name in zip(moved, names, strict=True))
+    assert forms.layouts_at(512, 1024, 4096, "4x4x4") == "ws2d"
+    with pytest.raises(LayoutError, match="for many ask layouts_at"):
+        forms.best_layout(np.array([1, 2]), 1024, 4096, "4x4x4")
 
 
 def test_pinned_weights_keep_their_mesh():

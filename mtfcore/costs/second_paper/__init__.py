@@ -16,7 +16,7 @@ Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102). First fi
 
 from mtfcore.costs.second_paper.cache import BY, cache_bytes, cache_bytes_per_device, longest_context
 from mtfcore.costs.second_paper.collectives import all_gather, all_reduce, overlapped, reduce_scatter
-from mtfcore.costs.second_paper.crossovers import best_layout, crossover, winners
+from mtfcore.costs.second_paper.crossovers import best_layout, crossover, layouts_at, winners
 from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes, weight_gathered, ws1d, ws2d
 from mtfcore.costs.second_paper.serving import chip_seconds_per_token, critical_tokens, flops_per_token, mfu
 from mtfcore.costs.second_paper.splits import best_split, devices_from_which_2d_wins, ideal_split, meshes
@@ -25,6 +25,6 @@ from mtfcore.costs.second_paper.wrong_claims import errata
 __all__ = [
     "BY", "LAYOUTS", "all_gather", "all_reduce", "best_layout", "best_split", "cache_bytes", "cache_bytes_per_device",
     "chip_seconds_per_token", "critical_tokens", "crossover", "devices_from_which_2d_wins", "errata",
-    "flops_per_token", "ideal_split", "layout_bytes", "longest_context", "meshes", "mfu", "overlapped",
+    "flops_per_token", "ideal_split", "layout_bytes", "layouts_at", "longest_context", "meshes", "mfu", "overlapped",
     "reduce_scatter", "weight_gathered", "winners", "ws1d", "ws2d",
 ]  # fmt: skip

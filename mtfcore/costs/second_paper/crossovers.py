@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from mtfcore.costs.second_paper.collectives import Number, positive
 from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes
 from mtfcore.costs.second_paper.splits import Grid, meshes
@@ -93,6 +95,8 @@ def best_layout(tokens: Number, d_model: int, d_ff: int, grid: Grid, **how: Any)
     `how`: `pinned=(x, y, z)` for weights that lie so already, and the options of `feedforward.layout_bytes`.
     """
     positive(tokens=tokens, d_model=d_model, d_ff=d_ff)
+    if np.ndim(tokens):
+        raise LayoutError("best_layout answers for one number of tokens; for many ask layouts_at, or winners")
     lines = _lines(d_model, d_ff, grid, **how)
     least: dict[str, Line] = {}
     for each in sorted(lines, key=lambda each: (LAYOUTS.index(each.layout), each.n_bytes(tokens))):
@@ -112,6 +116,15 @@ def winners(d_model: int, d_ff: int, grid: Grid, **how: Any) -> list[Part]:
         tokens, now = min(later, key=lambda pair: (pair[0], pair[1].per_token, LAYOUTS.index(pair[1].layout)))
         parts.append(Part(tokens, now.layout, now.mesh))
     return parts
+
+
+def layouts_at(tokens: Number, d_model: int, d_ff: int, grid: Grid, **how: Any) -> Number:
+    """The name of the layout that moves least, for one number of tokens or an array of them."""
+    positive(tokens=tokens)
+    parts = winners(d_model, d_ff, grid, **how)
+    found = np.searchsorted([float(part.tokens) for part in parts], tokens, side="right") - 1
+    names = np.array([part.layout for part in parts])[found]
+    return names if np.ndim(tokens) else str(names)
 
 
 def _lines(d_model: int, d_ff: int, grid: Grid, pinned: Mesh3 | None = None, **how: Any) -> list[Line]:
