@@ -19,16 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtfcore.costs.activation_bytes import moments
-from mtfcore.costs.cache_bytes import ATTENTION, Cache, cache
+from mtfcore.costs.cache_bytes import Cache, cache
+from mtfcore.costs.cuts import ATTENTION, Grid, Numbers, across, among, core, partition
 from mtfcore.costs.memory import OPTIMIZERS
-from mtfcore.costs.ways import Numbers, product
-from mtfcore.costs.weight_bytes import STORED, Grid, Stored, among, bits_of, evenly, gathered, stored
+from mtfcore.costs.weight_bytes import Stored, bits_of, evenly, gathered, stored
 from mtfcore.errors import refuse
 from mtfcore.model.configs import Config
 
 RESERVE = 0.1
 TERMS = ("weights", "optimizer", "activations", "gathered", "cache")
 MOST = 1e12  # sizes beyond it are a slip of the keyboard
+LIMITS = {"context": (0, MOST), "n_params": (1, 1e16)}
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ class DeviceBytes:
 def device_bytes(
     cfg: Config, grid: Grid, *, batch: Numbers = 1, context: Numbers = 2048, new_tokens: Numbers = 1,
     weights: Any = "bf16", cache_dtype: Any = "bf16", activations: Any = "bf16", ffn: str = "ws2d",
-    attention: str = "heads", capacity: Numbers = np.inf, reserve: Numbers = RESERVE, scales: str = "f32",
+    attention: str = "heads", capacity: Numbers = np.inf, reserve: Numbers = RESERVE, scales: str = "bf16",
     gathered_kept: str = "matrix", scores: str = "tiled", optimizer: str = "none", n_params: Numbers | None = None,
+    few_copies: bool = False,
 ) -> DeviceBytes:  # fmt: skip
     """Bytes on one device of the grid x, y, z, while `new_tokens` of each sequence pass and `context` are cached.
 
@@ -81,7 +83,7 @@ def device_bytes(
     now = _now(
         cfg, grid, batch=batch, context=context, new_tokens=new_tokens, weights=weights, cache_dtype=cache_dtype,
         activations=activations, ffn=ffn, attention=attention, scales=scales, gathered_kept=gathered_kept,
-        scores=scores, optimizer=optimizer, n_params=n_params,
+        scores=scores, optimizer=optimizer, n_params=n_params, few_copies=few_copies,
     )  # fmt: skip
     moment, active, copied = _fullest(now.alive, now.collected)
     return _broadcast(now, moment, active, copied, capacity, check_room(capacity, reserve))
@@ -107,19 +109,19 @@ class _Now(NamedTuple):
 def _now(
     cfg: Config, grid: Grid, *, batch: Numbers = 1, context: Numbers = 2048, new_tokens: Numbers = 1,
     weights: Any = "bf16", cache_dtype: Any = "bf16", activations: Any = "bf16", ffn: str = "ws2d",
-    attention: str = "heads", scales: str = "f32", gathered_kept: str = "matrix", scores: str = "tiled",
-    optimizer: str = "none", n_params: Numbers | None = None,
+    attention: str = "heads", scales: str = "bf16", gathered_kept: str = "matrix", scores: str = "tiled",
+    optimizer: str = "none", n_params: Numbers | None = None, few_copies: bool = False,
 ) -> _Now:  # fmt: skip
     check(cfg, grid, batch=batch, context=context, new_tokens=new_tokens, n_params=n_params)
-    how = {"ffn": among("ffn", ffn, STORED), "attention": among("attention", attention, ATTENTION)}
+    how = {"ffn": partition(ffn).name, "attention": among("attention", attention, ATTENTION)}
     held = _weights(cfg, grid, weights, scales, n_params, **how)
-    alive = moments(
-        cfg, grid, batch=batch, new_tokens=new_tokens, context=context, dtype=activations, scores=scores, **how
-    )
+    cut = core(cfg, grid, ffn, attention, batch, new_tokens)
+    passing = {"batch": batch, "context": context, "cut": cut, **how}
+    alive = moments(cfg, grid, new_tokens=new_tokens, dtype=activations, scores=scores, **passing)
     return _Now(
         held,
         _optimizer(optimizer, held.weights - held.scales, bits_of(weights, "weights") / 8),
-        cache(cfg, grid, batch=batch, context=context, dtype=cache_dtype, **how),
+        cache(cfg, grid, dtype=cache_dtype, scales=scales, few_copies=few_copies, **passing),
         alive,
         {"logits": 0.0, **gathered(cfg, grid, ffn, weights, gathered_kept)},
     )
@@ -129,9 +131,9 @@ def check(cfg: Config, grid: Grid, **numbers: Any) -> None:
     """Refuse what is no size, naming all of it."""
     faults = [] if len(grid) == 3 else [f"grid is {grid!r:.100}; expected three sizes, x, y and z"]
     for name, value in {**dict(zip("xyz", grid, strict=False)), **numbers}.items():
-        least = 0 if name == "context" else 1
-        if value is not None and not _all(value, lambda a, least=least: (a >= least) & (a <= MOST)):
-            faults.append(f"{name} is {value!r:.100}; expected whole numbers from {least} to {MOST:.0e}")
+        least, most = LIMITS.get(name, (1, MOST))
+        if value is not None and not _all(value, lambda a, least=least, most=most: (a >= least) & (a <= most)):
+            faults.append(f"{name} is {value!r:.100}; expected whole numbers from {least} to {most:.0e}")
     if cfg.encoder_layers:
         faults.append(f"{cfg.name} has an encoder; inference memory is for decoders alone, try encoder_layers=0")
     refuse(faults, "memory")
@@ -162,8 +164,7 @@ def _weights(
 ) -> Stored:
     if n_params is None and attention != "even":
         return stored(cfg, grid, ffn, weights, scales)
-    among("ffn", ffn, STORED)
-    return Stored(evenly(cfg, product(grid), weights, n_params), 0.0)
+    return Stored(evenly(cfg, across(grid, "xyz"), weights, n_params), 0.0)
 
 
 def _fullest(alive: dict[str, Numbers], collected: dict[str, Numbers]) -> tuple[Numbers, Numbers, Numbers]:

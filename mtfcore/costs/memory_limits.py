@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from mtfcore.costs.cache_bytes import cache
+from mtfcore.costs.cuts import Grid, Numbers, across, partition
 from mtfcore.costs.inference_memory import MOST, RESERVE, by_moment, check, check_room
-from mtfcore.costs.ways import Numbers, product
-from mtfcore.costs.weight_bytes import GATHERED_OVER, Grid, among, axes_of
 from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
 
@@ -32,8 +31,8 @@ from mtfcore.model.configs import Config
 def batch_step(grid: Grid, ffn: str = "ws2d", attention: str = "heads") -> Numbers:
     """What batches are multiples of: the devices over which sequences lie, 1 where they lie whole."""
     if attention == "batch":
-        return product(grid)
-    return product(axes_of(grid, GATHERED_OVER[among("ffn", ffn, GATHERED_OVER)]))
+        return across(grid, "xyz")
+    return across(grid, partition(ffn).batch)
 
 
 def largest_batch(cfg: Config, grid: Grid, *, capacity: Numbers, reserve: Numbers = RESERVE, **how: Any) -> Numbers:
@@ -71,11 +70,12 @@ def _with_batch(cfg: Config, grid: Grid, how: dict[str, Any], batch: Numbers) ->
 
 def _within(
     cfg: Config, grid: Grid, budget: Numbers, *, batch: Numbers = 1, cache_dtype: Any = "bf16", ffn: str = "ws2d",
-    attention: str = "heads",
+    attention: str = "heads", few_copies: bool = False, scales: str = "bf16",
 ) -> Numbers:  # fmt: skip
     """Cached tokens of each sequence within so many bytes of one device."""
     check(cfg, grid, batch=batch)
-    one = cache(cfg, grid, batch=batch, context=1, dtype=cache_dtype, ffn=ffn, attention=attention)
+    how = {"ffn": ffn, "attention": attention, "few_copies": few_copies, "scales": scales}
+    one = cache(cfg, grid, batch=batch, context=1, dtype=cache_dtype, **how)
     return _plain(np.floor(budget / one.bytes))
 
 
