@@ -109,7 +109,8 @@ def test_errors_of_a_group():
 
 def test_the_table_says_what_is_published_and_what_is_modelled():
     table = table_of(compare("Table 1"), "Table 1")
-    assert [column.title for column in table.columns][2:4] == ["published", "ours, modelled"]
+    assert [column.title for column in table.columns][:4] == ["row", "quantity", "published", "ours, modelled"]
+    assert table_of([*compare("Table 1"), *compare("Figure 3")]).columns[0].title == "table"
     assert table.rows[0]["published"] == "1,320 tokens" and table.rows[0]["ours"] == "1,333 tokens"
     assert "the grid is ours" in str(table)
     assert "<td" in table._repr_html_()

@@ -58,11 +58,12 @@ def left_out(table: str = "", paper: str = "") -> tuple[Published, ...]:
 # ---- for people
 
 COLUMNS = (
+    Column("table", "table"),
     Column("name", "row", wraps=True),
     Column("quantity", "quantity", wraps=True),
     Column("published", "published", is_number=True),
     Column("ours", "ours, modelled", is_number=True),
-    Column("error", "error", "{:+.1%}".format, is_number=True),
+    Column("error", "error", lambda error: "0.0%" if abs(error) < 0.0005 else f"{error:+.1%}", is_number=True),
     Column("agrees", "as printed"),
     Column("bound", "set by", wraps=True),
 )
@@ -70,16 +71,18 @@ COLUMNS = (
 
 def table_of(comparisons: Iterable[Comparison], title: str = "") -> Table:
     """Rows side by side: what is printed, what we say, and the difference."""
+    comparisons = tuple(comparisons)
     lines = [
         {
-            "name": each.row.name, "quantity": each.row.quantity,
+            "table": each.row.table, "name": each.row.name, "quantity": each.row.quantity,
             "published": f"{each.row.printed} {each.row.unit}".strip(), "ours": _ours(each), "error": each.error,
             "agrees": "yes" if each.agrees else "", "bound": each.prediction.bound,
         }
         for each in comparisons
     ]  # fmt: skip
     notes = tuple(f"{part}: {why}." for part, why in _assumed(comparisons).items())
-    return Table(COLUMNS, lines, title, notes=notes)
+    several = len({line["table"] for line in lines}) > 1
+    return Table(COLUMNS if several else COLUMNS[1:], lines, title, notes=notes)
 
 
 def _ours(each: Comparison) -> str:
