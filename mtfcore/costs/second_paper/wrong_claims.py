@@ -27,6 +27,7 @@ import mtfcore as mtf
 from mtfcore.costs.second_paper import cache as kept
 from mtfcore.costs.second_paper import collectives, crossovers, feedforward, serving, splits
 from mtfcore.costs.two_layers import ROWS, Parts, Sizes, printed_ratio
+from mtfcore.reference import rows
 
 TABLE = Path(mtf.__file__).parent / "reference" / "errata.json"
 TOPICS = ("memory", "communication", "operating")
@@ -70,8 +71,8 @@ class Erratum:
 @cache
 def errata() -> Mapping[str, Erratum]:
     """Every wrong claim by its short name, in the order of topics."""
-    rows = json.loads(TABLE.read_text(encoding="utf-8"))["rows"]
-    return MappingProxyType({row["id"]: _erratum(row) for row in rows})
+    table = json.loads(TABLE.read_text(encoding="utf-8"))["rows"]
+    return MappingProxyType({row["id"]: _erratum(row) for row in table})
 
 
 def _erratum(row: Mapping[str, Any]) -> Erratum:
@@ -99,6 +100,10 @@ def _chip_bytes_per_flop(chip: str) -> float:
     return serving.bytes_per_flop(of.value("hbm_bytes_per_second"), of.value("peak_bf16"))
 
 
+def _most_chips_published(table: str) -> int:
+    return max(mtf.topology(row.setup["topology"]).chips for row in rows(table=table))
+
+
 def _turn_seconds(decode: float, prefill: float, prefill_tokens: int, new_tokens: int) -> float:
     return decode + prefill * new_tokens / prefill_tokens
 
@@ -119,6 +124,8 @@ FORMULAS: Mapping[str, Callable[..., Any]] = {
     "config_figure": lambda model, figure: getattr(mtf.model.config(model), figure),
     "data_parallel_ratio": _data_parallel_ratio,
     "memory_bytes": _memory_bytes,
+    "most_chips_published": _most_chips_published,
+    "network_bytes_per_second": lambda chip: mtf.chip(chip).value("network_bytes_per_second"),
     "switch_bytes_per_second": lambda chip: mtf.chip(chip).link_bytes_per_second,
     "torus_dimensions": lambda chip: len(mtf.chip(chip).pod),
     "turn_seconds": _turn_seconds,
