@@ -45,7 +45,8 @@ def largest_batch(cfg: Config, grid: Grid, *, capacity: Numbers, reserve: Number
     budget = capacity - check_room(capacity, reserve)
     total = partial(_with_batch, cfg, grid, how)
     steps = _most(budget, lambda n: total(n * step), MOST // step)
-    return _plain(np.where(steps > 0, steps * step, _divisor(step, budget, total)))
+    small = 0 if np.all(steps > 0) else _divisor(step, budget, total)
+    return _plain(np.where(steps > 0, steps * step, small))
 
 
 def longest_context(

@@ -58,7 +58,7 @@ NO_MATTER = (  # says nothing about sizes or values of a forward pass
 def config_file(path: str | os.PathLike[str], strict: bool = False) -> Config:
     """The configuration in a file, or in the config.json of a folder."""
     path = Path(path)
-    path = path / "config.json" if path.is_dir() else path
+    path = path / "config.json" if os.path.isdir(path) else path
     found = read_json(path)
     if found.get("model_type") == OWN:
         return _own(found, path)

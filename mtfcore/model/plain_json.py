@@ -21,11 +21,13 @@ MOST_BYTES = 2**20
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file."""
-    if not path.is_file():
-        near = sorted(other.name for other in path.parent.glob("*.json"))[:5] if path.parent.is_dir() else []
-        raise LayoutError(f"no file {str(path)!r}; JSON files there: {', '.join(near) or 'none'}")
-    with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
+    try:
+        if not path.is_file():
+            raise LayoutError(f"no file {str(path)!r:.300}; {_beside(path)}")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as fault:  # not ours to read, or a name that no file can have
+        raise LayoutError(f"{str(path)!r:.300} cannot be read: {fault.strerror}") from None
     if len(data) > MOST_BYTES:
         raise LayoutError(f"{path.name} has more than {MOST_BYTES:,} bytes; a model's configuration has a few thousand")
     try:
@@ -39,6 +41,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise LayoutError(f'{path.name} holds a {type(found).__name__}; expected an object, {{"hidden_size": …}}')
     return found
+
+
+def _beside(path: Path) -> str:
+    near = sorted(other.name for other in path.parent.glob("*.json"))[:5] if path.parent.is_dir() else []
+    return f"JSON files there: {', '.join(near) or 'none'}"
 
 
 def _whole(digits: str) -> int:

@@ -9,6 +9,7 @@ import mtfcore as mtf
 from mtfcore.costs.activation_bytes import moments
 from mtfcore.costs.cache_bytes import cache, token_bytes
 from mtfcore.costs.inference_memory import TERMS, device_bytes
+from mtfcore.costs.liveness import peak_memory
 from mtfcore.costs.memory_limits import largest_batch, longest_context
 from mtfcore.costs.weight_bytes import evenly, gathered, stored
 
@@ -200,6 +201,23 @@ def test_the_fullest_moment_decides():
     assert held.moment.tolist() == ["feedforward", "feedforward"] and held.gathered[0] == 2 * 2 * 8192 * 28_672
     assert device_bytes(cfg, (2, 2, 2), batch=4, ffn="ws2d").moment == "logits"
     assert held.total.tolist() == sum(held.terms[term] for term in TERMS).tolist()
+
+
+PASSES = [
+    (PADDED, (4, 4, 4), "wg_xyz", "batch", 64, 512), (PADDED, (4, 4, 4), "ws2d", "heads", 1, 2048),
+    (SEVENTY, (2, 2, 2), "wg_xy", "heads", 64, 512), (SEVENTY, (2, 2, 2), "ws1d", "heads", 4, 512),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cfg", "grid", "ffn", "attention", "batch", "length"), PASSES)
+def test_the_fullest_moment_is_near_that_of_the_planned_program(cfg, grid, ffn, attention, batch, length):
+    """From sizes alone, one layer works where a program also has its turn's weights in hand and a few more values."""
+    mesh = "x:{} y:{} z:{}".format(*grid)
+    prog = mtf.model.plan_phase(cfg, "prefill", mesh, ffn=ffn, attention=attention, batch=batch, new_tokens=length)
+    how = {"ffn": ffn, "attention": attention, "batch": batch, "new_tokens": length, "context": length}
+    held = device_bytes(cfg, grid, scores="whole", **how)
+    alive = peak_memory(prog).between - held.weights / cfg.layers
+    assert 0.65 * alive <= held.activations + held.gathered <= 1.02 * alive
 
 
 def test_a_trained_model_keeps_gradients_and_moments():

@@ -95,43 +95,43 @@ def test_unknown_names_are_warned_of_all_at_once(write):
         mtf.model.config_file(path, strict=True)
 
 
-@pytest.mark.parametrize(
-    ("content", "texts"),
-    [
-        ({**LLAMA, "num_attention_heads": -3, "vocab_size": 2.5, "hidden_size": True},
-         ["3 faults", "num_attention_heads is -3;", "vocab_size is 2.5;", "hidden_size is True;"]),
-        ({"model_type": "llama"}, ["6 faults", "hidden_size is missing", "max_position_embeddings is missing"]),
-        ({**LLAMA, "model_type": "mixtral"}, ["'mixtral' is not supported; did you mean 'mistral'?", "Experts"]),
-        ({**LLAMA, "model_type": "gemma2"}, ["'gemma2' is not supported", "'llama', 'mistral', 'qwen2'"]),
-        ({**LLAMA, "model_type": ["llama"]}, ["model_type ['llama'] is not supported"]),
-        ({"architectures": ["FalconForCausalLM"]}, ["'FalconForCausalLM' is not supported"]),
-        ({"hello": 1}, ["model_type is missing"]),
-        # case C10: what somebody means by "groups"
-        ({**LLAMA, "groups": 4}, ["groups: groups are read as a number of heads by some and as a divisor by others"]),
-        ({**LLAMA, "n_query_groups": 4}, ["n_query_groups: groups", "say key and value heads"]),
-        ({**LLAMA, "num_key_value_heads": 6}, ["heads 64 do not divide by kv_heads 6; kv_heads may be 1, 2, 4, 8"]),
-        ({**LLAMA, "model_type": "mistral", "num_key_value_heads": None}, ["num_key_value_heads is missing"]),
-        ({**LLAMA, "num_attention_heads": 60}, ["8192 does not divide by num_attention_heads 60; give head_dim"]),
-        ({**LLAMA, "hidden_act": "relu"}, ["hidden_act is 'relu'; legal here: 'silu'"]),
-        ({**LLAMA, "attention_bias": True}, ["attention_bias and mlp_bias differ"]),
-        ({**LLAMA, "rms_norm_eps": 0, "rope_theta": "big", "tie_word_embeddings": 1},
-         ["3 faults", "rms_norm_eps is 0;", "rope_theta is 'big';", "tie_word_embeddings is 1;"]),
-        ({**LLAMA, "hidden_size": 10**30}, ["hidden_size is over 1e+16"]),
-        ({**LLAMA, "hidden_size": 2**40, "intermediate_size": 2**40}, ["parameters; no model has over 1e+16"]),
-        ({"model_type": "meshwork", "name": "mine", "groups": 3},
-         ["8 faults", "no field 'groups'; groups are", "head_size is missing"]),
-        ([LLAMA], ["holds a list; expected an object"]),
-        (b"[" * 400_000, ["nested too deeply"]),
-        (b'{"a":' * 100_000, ["nested too deeply"]),
-        (b'{"hidden_size": NaN}', ["NaN is not a number"]),
-        (b'{"hidden_size": -Infinity}', ["-Infinity is not a number"]),
-        (b'{"hidden_size": ' + b"9" * 6_000 + b"}", ["a number has 6,000 digits"]),
-        (b'{"hidden_size": 1, "hidden_size": 2}', ["the name 'hidden_size' stands twice"]),
-        (b"\xff\xfe{}", ["no JSON that can be read"]),
-        (b"", ["no JSON that can be read"]),
-        (b" " * (MOST_BYTES + 1), ["has more than 1,048,576 bytes"]),
-    ],
-)  # fmt: skip
+WRONG = [
+    ({**LLAMA, "num_attention_heads": -3, "vocab_size": 2.5, "hidden_size": True},
+     ["3 faults", "num_attention_heads is -3;", "vocab_size is 2.5;", "hidden_size is True;"]),
+    ({"model_type": "llama"}, ["6 faults", "hidden_size is missing", "max_position_embeddings is missing"]),
+    ({**LLAMA, "model_type": "mixtral"}, ["'mixtral' is not supported; did you mean 'mistral'?", "Experts"]),
+    ({**LLAMA, "model_type": "gemma2"}, ["'gemma2' is not supported", "'llama', 'mistral', 'qwen2'"]),
+    ({**LLAMA, "model_type": ["llama"]}, ["model_type ['llama'] is not supported"]),
+    ({"architectures": ["FalconForCausalLM"]}, ["'FalconForCausalLM' is not supported"]),
+    ({"hello": 1}, ["model_type is missing"]),
+    # case C10: what somebody means by "groups"
+    ({**LLAMA, "groups": 4}, ["groups: groups are read as a number of heads by some and as a divisor by others"]),
+    ({**LLAMA, "n_query_groups": 4}, ["n_query_groups: groups", "say key and value heads"]),
+    ({**LLAMA, "num_key_value_heads": 6}, ["heads 64 do not divide by kv_heads 6; kv_heads may be 1, 2, 4, 8"]),
+    ({**LLAMA, "model_type": "mistral", "num_key_value_heads": None}, ["num_key_value_heads is missing"]),
+    ({**LLAMA, "num_attention_heads": 60}, ["8192 does not divide by num_attention_heads 60; give head_dim"]),
+    ({**LLAMA, "hidden_act": "relu"}, ["hidden_act is 'relu'; legal here: 'silu'"]),
+    ({**LLAMA, "attention_bias": True}, ["attention_bias and mlp_bias differ"]),
+    ({**LLAMA, "rms_norm_eps": 0, "rope_theta": "big", "tie_word_embeddings": 1},
+     ["3 faults", "rms_norm_eps is 0;", "rope_theta is 'big';", "tie_word_embeddings is 1;"]),
+    ({**LLAMA, "hidden_size": 10**30}, ["hidden_size is over 1e+16"]),
+    ({**LLAMA, "hidden_size": 2**40, "intermediate_size": 2**40}, ["parameters; no model has over 1e+16"]),
+    ({"model_type": "meshwork", "name": "mine", "groups": 3},
+     ["8 faults", "no field 'groups'; groups are", "head_size is missing"]),
+    ([LLAMA], ["holds a list; expected an object"]),
+    (b"[" * 400_000, ["nested too deeply"]),
+    (b'{"a":' * 100_000, ["nested too deeply"]),
+    (b'{"hidden_size": NaN}', ["NaN is not a number"]),
+    (b'{"hidden_size": -Infinity}', ["-Infinity is not a number"]),
+    (b'{"hidden_size": ' + b"9" * 6_000 + b"}", ["a number has 6,000 digits"]),
+    (b'{"hidden_size": 1, "hidden_size": 2}', ["the name 'hidden_size' stands twice"]),
+    (b"\xff\xfe{}", ["no JSON that can be read"]),
+    (b"", ["no JSON that can be read"]),
+    (b" " * (MOST_BYTES + 1), ["has more than 1,048,576 bytes"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "texts"), WRONG, ids=[texts[0][:30] for _, texts in WRONG])
 def test_what_is_refused(write, content, texts):
     with pytest.raises(mtf.LayoutError) as refusal:
         mtf.model.config_file(write(content))
@@ -143,6 +143,9 @@ def test_a_path_without_a_file(tmp_path):
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(mtf.LayoutError, match=r"no file .*JSON files there: other.json"):
         mtf.model.config(tmp_path / "config.json")
+    for name in ("/" + "a" * 5_000, "a\0/b.json", "./.json/" + "b/" * 3_000):
+        with pytest.raises(mtf.LayoutError, match=r"cannot be read|no file"):
+            mtf.model.config(name)
     with pytest.raises(mtf.LayoutError, match="a file is given with its folder"):
         mtf.model.config("llama-3-71b")
 
