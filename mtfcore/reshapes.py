@@ -29,7 +29,8 @@ from mtfcore.ops import (
     whole_number,
 )
 from mtfcore.rules.reshaping import groups
-from mtfcore.tensor import LAYOUT, Tensor
+from mtfcore.sharding import Sharding
+from mtfcore.tensor import LAYOUT, Tensor, Wanted
 
 
 def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
@@ -150,13 +151,18 @@ def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tenso
     return apply_out("concat", list(tensors), dims, same_dtype(tensors, "concat"), out, "concat", dim=dim)
 
 
-def reshard(t: Tensor, where: str, *, at_once: bool = False) -> Tensor:
+def reshard(t: Tensor, where: str | Sharding, *, at_once: bool = False) -> Tensor:
     """The same tensor lying elsewhere from here on: `mtf.reshard(t, "B L E:x")`; names only: as the layout says.
 
+    A `Sharding` is exact even where it names no axis: `mtf.reshard(t, mtf.Sharding("B L E"))` is whole everywhere.
     `at_once` adds up partial sums by one all-reduce first: for small tensors, whose time is that of each collective,
     not of the bytes that more collectives would save.
     """
-    parse(where)  # None is no place
-    goal = wanted(where, expect_tensor(t).dims, "reshard")
+    dims = expect_tensor(t).dims
+    if isinstance(where, Sharding):
+        goal: Wanted = Sharding(dims, where.text())
+    else:
+        parse(where)  # None is no place
+        goal = wanted(where, dims, "reshard")
     more = {"at_once": True} if flag(at_once, "reshard: at_once") else {}
-    return apply("reshard", [expect_tensor(t)], t.dims, t.dtype, goal, **more)
+    return apply("reshard", [t], dims, t.dtype, goal, **more)

@@ -93,11 +93,11 @@ def _mean(t: Tensor, rows: str, pins: Pins) -> Tensor:
 
 def feedforward(cfg: Config, x: Tensor, w: Weights, pins: Pins = FREE) -> Tensor:
     """relu(x W_in) W_out, or with a gate (SwiGLU, arXiv 2002.05202); the sum over F may still be partial."""
-    h = _biased(product(x, w, "w_in", "B L F", pins), w, "b_in")
     if cfg.gated:
-        gate = _biased(product(x, w, "w_gate", "B L F", pins), w, "b_gate")
+        h, gate = _pair(x, w, ("w_in", "w_gate"), ("b_in", "b_gate"), "w_in_gate", pins)
         h = (mtf.silu if cfg.activation == "swiglu" else mtf.gelu)(gate) * h
     else:
+        h = _projected(x, w, "w_in", "b_in", pins)
         h = (mtf.relu if cfg.activation == "relu" else mtf.gelu)(h)
     return _biased(product(h, w, "w_out", "B L E", pins, follow=True), w, "b_out")
 
@@ -122,7 +122,7 @@ def attention(
 
 def queries(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE) -> Tensor:
     """`B L H D`, or `B L K G D` where the weights have their heads in groups."""
-    q = _biased(product(x, w, f"{prefix}wq", _made(x, w[f"{prefix}wq"]), pins), w, f"{prefix}bq")
+    q = _projected(x, w, f"{prefix}wq", f"{prefix}bq", pins)
     return rotated(q, turns) if turns else q
 
 
@@ -130,16 +130,9 @@ def keys_values(
     x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE
 ) -> tuple[Tensor, Tensor]:
     """Keys and values of x, with the heads that their weights have: H (multihead), K (grouped) or none (multiquery)."""
-    made = []
-    for name in "kv":
-        weight = f"{prefix}w{name}"
-        made.append(_biased(product(x, w, weight, _made(x, w[weight]), pins), w, f"{prefix}b{name}"))
-    return (rotated(made[0], turns) if turns else made[0]), made[1]
-
-
-def _made(x: Tensor, weight: Tensor) -> str:
-    """The dimensions of a projection of x: x's own, with those that the weight gives for E."""
-    return " ".join([*[letter for letter in x.names if letter != "E"], *weight.names[1:]])
+    names = [(f"{prefix}{kind}k", f"{prefix}{kind}v") for kind in "wb"]
+    k, v = _pair(x, w, *names, f"{prefix}wkv", pins)
+    return (rotated(k, turns) if turns else k), v
 
 
 def attend(cfg: Config, q: Tensor, k: Tensor, v: Tensor, see: Tensor | None = None) -> Tensor:
@@ -158,6 +151,24 @@ def attend(cfg: Config, q: Tensor, k: Tensor, v: Tensor, see: Tensor | None = No
 def project_out(mixed: Tensor, w: Weights, prefix: str = "", pins: Pins = FREE) -> Tensor:
     """`B L H D` → `B L E`; where heads are split, a partial sum."""
     return _biased(product(mixed, w, f"{prefix}wo", "B L E", pins, follow=True), w, f"{prefix}bo")
+
+
+def _projected(x: Tensor, w: Weights, name: str, bias: str, pins: Pins) -> Tensor:
+    """x times a weight whose first dimension is E: x's other dimensions, then the weight's."""
+    dims = " ".join([*[letter for letter in x.names if letter != "E"], *w[name].names[1:]])
+    return _biased(product(x, w, name, dims, pins), w, bias)
+
+
+def _pair(
+    x: Tensor, w: Weights, names: tuple[str, str], biases: tuple[str, str], both: str, pins: Pins
+) -> tuple[Tensor, Tensor]:
+    """x times two weights; or times both at once where they are stored as one, so that what is sent is sent once."""
+    if both not in w:
+        return tuple(_projected(x, w, name, bias, pins) for name, bias in zip(names, biases, strict=True))
+    t = _projected(x, w, both, both.replace("w", "b", 1), pins)
+    before = t.dims[t.names.index("pair") - 1]
+    halves = [mtf.slice(t, "pair", n, n + 1) for n in range(2)]
+    return tuple(regrouped(half, f"{before.name} pair", (before,)) for half in halves)
 
 
 # ---- what is seen, and where ------------------------------------------------------------------------------------

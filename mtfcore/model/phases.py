@@ -22,7 +22,7 @@ from mtfcore.functions import Function
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.block import Turns, as_dtype, block, causal, normalise, rotary
 from mtfcore.model.configs import Config, config
-from mtfcore.model.params import KV_HEADS, layer_names
+from mtfcore.model.params import KV_HEADS
 from mtfcore.model.past import Keys, attend_parts, new_keys, quantised
 from mtfcore.model.pins import FREE, Pins, Weights, brought, product
 from mtfcore.model.places import Placement, placement
@@ -115,8 +115,7 @@ def looked_up(cfg: Config, given: Weights, tokens: Tensor, first: int, pins: Pin
 
 def layers(cfg: Config, given: Weights, x: Tensor, pins: Pins, cached_tokens: int, kept: str) -> tuple[Tensor, ...]:
     """Every layer: x after the last, and the new keys and values of each, as they are kept."""
-    stack = {name: given[name] for name in layer_names(cfg)}
-    stack |= {name: t for name, t in given.items() if name.removesuffix("_scale") in stack or name.startswith(CACHE)}
+    stack = {name: t for name, t in given.items() if t.names[0] == "layers"}
     at = mtf.index("L", x) + cached_tokens
     turns = rotary(cfg, at, x.dtype) if cfg.positions == "rotary" else None
     see = causal(x, "N") if x.dim("L").size > 1 else None

@@ -39,11 +39,16 @@ def product(x: Tensor, w: Weights, name: str, dims: str, pins: Pins = FREE, *, f
     at = pin.at or None
     if scale is None:
         return mtf.einsum(x, weight, out=dims if follow else pin.out or dims, at=at, follow=follow)
-    weight = mtf.reshard(weight, pin.at[1]) if at else weight  # moved as it is stored
+    weight = exactly(weight, pin.at[1]) if at else weight  # moved as it is stored
     found = mtf.einsum(x, mtf.cast(weight, x.dtype), out=dims, at=at, follow=True) * scale
     return found if follow else mtf.reshard(found, pin.out or dims)
 
 
 def brought(t: Tensor, site: str, pins: Pins) -> Tensor:
     """t where the pin of a place in the block has it."""
-    return mtf.reshard(t, pins[site].out) if site in pins else t
+    return exactly(t, pins[site].out) if site in pins else t
+
+
+def exactly(t: Tensor, where: str) -> Tensor:
+    """t where a text has it, also where that names no axis: then it is whole, whatever the layout says."""
+    return mtf.reshard(t, mtf.Sharding(t.dims, where or " ".join(t.names)))

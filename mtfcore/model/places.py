@@ -24,6 +24,7 @@ from mtfcore.mesh import Mesh
 from mtfcore.model.configs import Config, sizes_of
 from mtfcore.model.pins import Pin
 from mtfcore.model.serving import ServingPartition
+from mtfcore.model.storing import OUTPUTS, stored_texts
 
 QUERY_HEADS = {"multihead": ("H",), "grouped": ("K", "G"), "multiquery": ("H",)}
 KEY_HEADS = {"multihead": ("H",), "grouped": ("K",), "multiquery": ()}
@@ -127,14 +128,12 @@ class _Cut:
         e, f = ("E", self.stored_e), ("F", self.stored_f)
         q, k = list(self.queries.items()), list(self.keys.items())
         matrices = {
-            "wq": [e, *q], "wk": [e, *k], "wv": [e, *k], "wo": [*q, e], "w_in": [e, f], "w_gate": [e, f],
-            "w_out": [f, e],
+            "wq": [e, *q], "wkv": [e, *k], "wo": [*q, e], "w_in": [e, f], "w_in_gate": [e, f], "w_out": [f, e],
         }  # fmt: skip
-        found = dict.fromkeys(self.cfg.params, "")
+        found = dict.fromkeys(stored_texts(self.cfg), "")
         for name in matrices.keys() & found.keys():
             found[name] = text(*matrices[name])
-            made = [e] if name in ("wo", "w_out") else matrices[name][1:]
-            found[f"{name}_scale"] = text(*made)
+            found[f"{name}_scale"] = text(*([e] if OUTPUTS[name] else matrices[name][1:]))
         on, over = self.table
         for name in {"embedding", "softmax"} & found.keys():
             found[name] = text(("V", on["V"]), ("E", self.stored_e + over))
@@ -145,18 +144,19 @@ class _Cut:
 
     def pins(self) -> dict[str, Pin]:
         """Site → where the operands of its product lie, and its result."""
-        batch, length, e = ("B", self.batch), ("L", ""), ("E", self.e)
+        batch, length, e, pair = ("B", self.batch), ("L", ""), ("E", self.e), ("pair", "")
         x, h = text(batch, length, e), text(batch, length, ("F", self.f))
         q, k = self.used(self.queries), self.used(self.keys)
-        hidden = Pin((x, text(e, ("F", self.f))), text(batch, length, ("F", self.f + self.e)))
+        hidden = ("F", self.f + self.e)
         core, heads = ("B", self.core.batch), self.core.heads.items()
-        keys = text(core, length, *self.core.keys.items(), ("D", ""))
+        keys = text(core, length, pair, *self.core.keys.items(), ("D", ""))
         found = {
             "norm": Pin(out=x),
             "wq": Pin((x, text(e, *q)), text(core, ("L", self.core.length), *heads, ("D", ""))),
-            "wk": Pin((x, text(e, *k)), keys), "wv": Pin((x, text(e, *k)), keys),
+            "wkv": Pin((x, text(e, pair, *k)), keys),
             "wo": Pin((text(batch, length, *q), text(*q, e))),
-            "w_in": hidden, "w_gate": hidden,
+            "w_in": Pin((x, text(e, ("F", self.f))), text(batch, length, hidden)),
+            "w_in_gate": Pin((x, text(e, pair, ("F", self.f))), text(batch, length, pair, hidden)),
             "w_out": Pin((h, text(("F", self.f), e))),
             "logits": self.logits(),
         }  # fmt: skip

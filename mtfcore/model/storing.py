@@ -1,12 +1,13 @@
-"""How a served model's weights are stored: matrices as floats or as whole numbers with scales, grouped heads apart.
+"""How a served model's weights are stored: matrices fused, as floats or as whole numbers with scales.
 
     texts, dtypes = stored_arguments(cfg, "i8", "bf16")      # name → dimensions and dtype, for a named function
     arrays = mtf.model.stored(cfg, params, "int8")           # numpy arrays of those names from ordinary parameters
 
-A matrix of whole numbers has one scale for each output, over all layers' inputs alike: w ≈ i8 · scale, with the largest
-of each output's weights at ±127. Tables, norms and biases stay floats. Grouped heads have two dimensions, K and G,
-where a parameter has H, outer first: the same elements. Source: arXiv 2211.05102, section 3.6; case S14.
-Next file to read: `past`.
+Matrices that multiply the same x and whose results travel the same way are one matrix, so that they travel in one
+collective: `wkv` of wk and wv, `w_in_gate` of w_in and w_gate, with a dimension `pair` behind E. A matrix of whole
+numbers has one scale for each output: w ≈ i8 · scale, the largest of each output's weights at ±127. Tables, norms and
+biases stay floats. Grouped heads have two dimensions, K and G, where a parameter has H: the same elements. Sources:
+arXiv 2211.05102, sections 3.4 (fused) and 3.6 (int8); case S14. Next file to read: `past`.
 """
 
 from __future__ import annotations
@@ -17,67 +18,89 @@ from typing import TYPE_CHECKING, Any
 from mtfcore.dtypes import canonical, long_name
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
-from mtfcore.model.params import Param
 
 if TYPE_CHECKING:
     import numpy as np
 
-MATRICES = ("wq", "wk", "wv", "wo", "w_in", "w_gate", "w_out")
+OUTPUTS = {  # of each matrix: how many of its last dimensions are outputs, none: all behind E
+    "wq": 0, "wk": 0, "wv": 0, "wkv": 0, "wo": 1, "w_in": 0, "w_gate": 0, "w_in_gate": 0, "w_out": 1,
+}  # fmt: skip
+FUSED = {  # the first of two: (both as one, the second)
+    "wk": ("wkv", "wv"), "bk": ("bkv", "bv"), "w_in": ("w_in_gate", "w_gate"), "b_in": ("b_in_gate", "b_gate"),
+}  # fmt: skip
 WEIGHTS = ("f32", "bf16", "i8")
 
 
 def stored_dtype(dtype: object, about: str) -> str:
     """The short name of a dtype in which weights or a cache may be kept; refuses others."""
     legal = (*WEIGHTS, "int8")
-    if dtype not in legal:
+    if not isinstance(dtype, str) or dtype not in legal:
         raise LayoutError(f"{about} is {dtype!r:.100}; {nearest(dtype, legal)}")
     return canonical(dtype)
 
 
-def outputs_of(cfg: Config, name: str) -> list[str]:
-    """The output dimensions of a matrix as stored, without sizes."""
-    words = _words(cfg, cfg.params[name])[1:]
-    names = [word.partition(":")[0] for word in words]
-    return names[-1:] if name in ("wo", "w_out") else names[1:]
+def stored_texts(cfg: Config) -> dict[str, str]:
+    """Name → dimensions with sizes, stack first, of everything that is stored but scales."""
+    left = {name: _words(cfg, param.text) for name, param in cfg.params.items()}
+    found = {}
+    while left:
+        name = next(iter(left))
+        words = left.pop(name)
+        both, second = FUSED.get(name, (name, ""))
+        if second in left:
+            del left[second]
+            place = 2 if both in OUTPUTS else 1  # behind E; a bias has none
+            name, words = both, [*words[:place], "pair:2", *words[place:]]
+        found[name] = " ".join(words)
+    return found
 
 
-def _words(cfg: Config, param: Param) -> list[str]:
+def _words(cfg: Config, text: str) -> list[str]:
     """Dimensions with sizes, H apart into K and G where heads are grouped."""
     apart = f"K:{cfg.kv_heads} G:{cfg.heads // cfg.kv_heads}"
-    grouped = cfg.attention == "grouped"
-    words = [apart if grouped and word.startswith("H:") else word for word in param.text.split()]
-    return " ".join(words).split()
+    return (text.replace(f"H:{cfg.heads}", apart) if cfg.attention == "grouped" else text).split()
+
+
+def outputs(name: str, words: list[str]) -> list[str]:
+    """Of a matrix's dimensions, stack first, those that it gives for what it is multiplied with."""
+    return words[-OUTPUTS[name] :] if OUTPUTS[name] else words[2:]
 
 
 def stored_arguments(cfg: Config, weights: str, dtype: str) -> tuple[dict[str, str], dict[str, str]]:
     """(name → dimensions with sizes, name → dtype) of every parameter and scale."""
-    texts, dtypes = {}, {}
-    for name, param in cfg.params.items():
-        words = _words(cfg, param)
-        texts[name], dtypes[name] = " ".join(words), dtype
-        if weights == "i8" and name in MATRICES:
-            made = outputs_of(cfg, name)
-            dtypes[name] = "i8"
-            texts[f"{name}_scale"] = " ".join([words[0], *[w for w in words[1:] if w.partition(":")[0] in made]])
-            dtypes[f"{name}_scale"] = dtype
+    texts = stored_texts(cfg)
+    dtypes = dict.fromkeys(texts, dtype)
+    if weights == "i8":
+        matrices = {name: text.split() for name, text in texts.items() if name in OUTPUTS}
+        scales = {f"{name}_scale": " ".join([w[0], *outputs(name, w)]) for name, w in matrices.items()}
+        return texts | scales, dtypes | dict.fromkeys(matrices, "i8") | dict.fromkeys(scales, dtype)
     return texts, dtypes
 
 
 def stored(cfg: Config, params: Mapping[str, Any], weights: object = "bf16") -> dict[str, np.ndarray]:
-    """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them; floats stay as they are."""
+    """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them; floats keep their dtype."""
     import numpy as np
 
-    weights = stored_dtype(weights, "weights")
-    found: dict[str, np.ndarray] = {}
-    for name, param in cfg.params.items():
-        words = _words(cfg, param)
-        array = np.asarray(params[name]).reshape([int(word.partition(":")[2]) for word in words])
-        if weights == "i8" and name in MATRICES:
-            names = [word.partition(":")[0] for word in words]
-            summed = tuple(n for n, letter in enumerate(names[1:], 1) if letter not in outputs_of(cfg, name))
-            scale = np.abs(array.astype(np.float32)).max(axis=summed, keepdims=True) / 127
-            scale = np.where(scale == 0, 1, scale).astype(array.dtype).astype(np.float32)
-            found[f"{name}_scale"] = scale.squeeze(axis=summed)
-            array = np.rint(array / scale).clip(-127, 127).astype(long_name("i8"))
+    whole, found = stored_dtype(weights, "weights") == "i8", {}
+    firsts = {both: (first, second) for first, (both, second) in FUSED.items()}
+    for name, text in stored_texts(cfg).items():
+        words = text.split()
+        place = [word.partition(":")[0] for word in words].index("pair") if "pair:2" in words else None
+        array = np.asarray(params[name]) if place is None else np.stack([params[n] for n in firsts[name]], place)
+        array = array.reshape([int(word.partition(":")[2]) for word in words])
+        if whole and name in OUTPUTS:
+            kept = outputs(name, words)
+            summed = tuple(n for n, word in enumerate(words[1:], 1) if word not in kept)
+            array, found[f"{name}_scale"] = whole_numbers(array, summed)
         found[name] = array
     return found
+
+
+def whole_numbers(array: np.ndarray, summed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(i8, scales) of a matrix that is summed over some axes; scales are rounded to its dtype before they divide."""
+    import numpy as np
+
+    scale = np.abs(array.astype(np.float32)).max(axis=summed, keepdims=True) / 127
+    scale = np.where(scale == 0, 1, scale).astype(array.dtype)
+    found = np.rint(array.astype(np.float32) / scale.astype(np.float32)).clip(-127, 127)
+    return found.astype(long_name("i8")), scale.squeeze(axis=summed)

@@ -210,21 +210,22 @@ def plan_reshape(planner: Planner, number: int, op: Op) -> int:
 def plan_reshard(planner: Planner, number: int, op: Op) -> int:
     """Only a move."""
     (operand,) = op.inputs
+    goal = planner.resolve(op) or planner.placed[operand]
     if op.params.get("at_once"):
-        _all_reduced(planner, operand)
-    value = planner.need(operand, planner.resolve(op) or planner.placed[operand], "reshard asks for")
+        _all_reduced(planner, operand, goal.partial)
+    value = planner.need(operand, goal, "reshard asks for")
     value = planner.finish(number, value, None)
     planner.keep_home(number, planner.homes.get(operand, planner.placed[operand]))
     return value
 
 
-def _all_reduced(planner: Planner, number: int) -> None:
-    """Add up a tensor's partial sums by one all-reduce; the sum is then one more form in which the tensor lies."""
+def _all_reduced(planner: Planner, number: int, wait: Axes) -> None:
+    """Add up a tensor's partial sums, but those that may wait, by one all-reduce: one more form in which it lies."""
     s = planner.placed[number]
-    if s.partial:
+    if due := tuple(axis for axis in s.partial if axis not in wait):
         why = "the sums are wanted by one collective, however few bytes more could save"
-        after = Sharding.of(s.dims, s.axes)
-        planner.collective("all_reduce", planner.forms[number][s], after, s.partial, {}, why, number)
+        after = Sharding.of(s.dims, s.axes, tuple(axis for axis in s.partial if axis in wait))
+        planner.collective("all_reduce", planner.forms[number][s], after, due, {}, why, number)
 
 
 def plan_settle(planner: Planner, number: int, op: Op) -> int:
