@@ -45,8 +45,8 @@ FOUND = {
     "chip_seconds_per_token": 0.01, "max_batch": 200, "max_context": 9000,
 }  # fmt: skip
 ABOUT = {
-    "model": "a-model", "n_params": 62e9, "source": "a paper", "topology": "v4:2x2x4", "chips": 16, "chip": "v4",
-    "title": "TPU v4", "price": None, "pinned": {"prefill": "auto", "decode": "auto"}, "batch": 64,
+    "model": "a-model", "n_params": 62e9, "source": "a paper", "left_out": "", "topology": "v4:2x2x4",
+    "chips": 16, "chip": "v4", "title": "TPU v4", "price": None, "pinned": {"prefill": "auto", "decode": "auto"}, "batch": 64,
     "input_tokens": 2048, "output_tokens": 64, "cached_tokens": 0, "weights": "int8", "cache": "bf16", "reserve": 10,
 }  # fmt: skip
 HELPS = [

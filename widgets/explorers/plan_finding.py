@@ -21,7 +21,7 @@ from mtfcore.chips import chips
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
 from widgets.explorers.estimates import Setup, plan, trials
-from widgets.explorers.plan_inputs import slices_of
+from widgets.explorers.plan_inputs import read_model, slices_of
 from widgets.explorers.plan_prices import price_of
 from widgets.figures.finding import Facts, find
 from widgets.shown import Offer
@@ -108,10 +108,12 @@ def _variant(setup: Setup, words: str, settings: Mapping[str, Any]) -> Facts | N
     }  # fmt: skip
 
 
-def possible(setup: Setup) -> Iterator[Offer]:
-    """Where a plan cannot be: the best partition instead of a pinned one, other slices, another batch."""
+def possible(setup: Setup, padded: str = "") -> Iterator[Offer]:
+    """Where a plan cannot be: the best partition instead of a pinned one, padded heads, other slices, another batch."""
     if (setup.prefill, setup.decode) != ("auto", "auto") and _can(setup, prefill="auto", decode="auto"):
         yield Offer("the best partitions", {"prefill": "auto", "decode": "auto"})
+    if padded and _can(setup, cfg=read_model(padded)):
+        yield Offer(f"pad heads: {padded}", {"model": padded})
     now = mtf.topology(setup.topology)
     near = sorted(slices_of(now.chip.name), key=lambda one: abs(one.chips.bit_length() - now.chips.bit_length()))
     can = (one for one in near if _can(setup, topology=str(one)))

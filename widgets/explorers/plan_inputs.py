@@ -12,6 +12,7 @@ read: `estimates`.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from functools import cache
 
@@ -44,11 +45,18 @@ def presets() -> list[str]:
 
 def read_model(text: str) -> Config:
     """`NAME field=number …`: a preset, or the path of a config file, with some fields changed."""
+    return noted_model(text)[0]
+
+
+def noted_model(text: str) -> tuple[Config, tuple[str, ...]]:
+    """The model, and what reading its file warned of."""
     name, changes = split_model(text)
-    cfg = read_config_file(name) if is_path(name) else mtf.model.config(name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", mtf.LayoutWarning)
+        cfg = mtf.model.config(name, **changes)
     if cfg.encoder_layers:
         raise LayoutError(f"{name} has an encoder; a plan here is of a decoder alone, e.g. {presets()[0]}")
-    return cfg.but(**changes) if changes else cfg
+    return cfg, tuple(str(each.message) for each in caught if issubclass(each.category, mtf.LayoutWarning))
 
 
 def split_model(text: str) -> tuple[str, dict[str, int]]:
@@ -81,13 +89,6 @@ def padded_heads(text: str) -> str:
     cfg = read_model(text)
     padded = 1 << (cfg.heads - 1).bit_length()
     return "" if padded == cfg.heads or cfg.attention == "grouped" else model_text(name, {**changes, "heads": padded})
-
-
-def read_config_file(path: str) -> Config:
-    """A model from the file that is published with it."""
-    from mtfcore.model.config_files import read_config
-
-    return read_config(path)
 
 
 # ---- slices

@@ -125,18 +125,15 @@ class Planner(Frame):
     def draw(self, **state: Any) -> Shown:
         plan_inputs.check_words(state)
         plan_inputs.check_sizes(state, ENDS)
-        cfg, prices = self.model(state["model"]), read_prices(state["price"])
+        (cfg, notes), prices = plan_inputs.noted_model(state["model"]), read_prices(state["price"])
         if state["mode"] == "find":
             facts = plan_finding.found(cfg, state, prices)
-            return Shown(finding_words.sentence(facts), facts, finding_words.table(facts), (), _loads(facts))
+            return Shown(finding_words.sentence(facts), facts, finding_words.table(facts), notes, _loads(facts))
         if state["mode"] != "plan":
             raise LayoutError(f"mode {state['mode']!r}; {' or '.join(name for name, _ in MODES)}")
         facts = planned(cfg, state, prices)
-        return Shown(planner_words.sentence(facts), facts, planner_words.table(facts), (), tuple(ways_on(facts)))
-
-    def model(self, text: str) -> Config:
-        """The model of a state; `planner(model=cfg)` adds the reader's own."""
-        return plan_inputs.read_model(text)
+        said = (*notes, *facts["warnings"])
+        return Shown(planner_words.sentence(facts), facts, planner_words.table(facts), said, tuple(ways_on(facts)))
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(self._html(shown.facts))
@@ -176,15 +173,16 @@ def planned(cfg: Config, state: State, prices: Mapping[str, float]) -> Facts:
     try:
         found = plan(setup)
     except LayoutError as fault:
-        raise Refused(str(fault), list(plan_finding.possible(setup))) from None
+        padded = plan_inputs.padded_heads(state["model"])
+        raise Refused(str(fault), list(plan_finding.possible(setup, padded))) from None
     about = {
-        "model": state["model"], "n_params": cfg.n_params, "source": cfg.source, "topology": setup.topology,
-        "chips": topology.chips, "chip": topology.chip.name, "title": topology.chip.title,
+        "model": state["model"], "n_params": cfg.n_params, "source": cfg.source, "left_out": cfg.left_out,
+        "topology": setup.topology, "chips": topology.chips, "chip": topology.chip.name, "title": topology.chip.title,
         "price": price_of(prices, topology.chip.name), "pinned": {phase: state[phase] for phase in PHASES},
         **{name: state[name] for name in
            ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "reserve")},
     }  # fmt: skip
-    return {**plan_facts(found, about), "helps": plan_finding.variants(setup)}
+    return {**plan_facts(found, about), "helps": plan_finding.variants(setup), "warnings": found["warnings"]}
 
 
 def ways_on(facts: Facts) -> Iterator[Offer]:

@@ -75,6 +75,8 @@ def table(facts: Facts) -> list[tuple[str, ...]]:
 
 def _about(facts: Facts) -> Iterator[tuple[str, ...]]:
     yield "model", f"{facts['model']}, {quantity(facts['n_params'])} parameters", facts["source"]
+    if facts["left_out"]:
+        yield "left out", facts["left_out"], facts["model"]
     yield "slice", f"{facts['topology']}, {count(facts['chips'], 'chip')}", facts["title"]
     lengths = f"{facts['input_tokens']:,} in, {facts['output_tokens']:,} out, {facts['cached_tokens']:,} cached before"
     yield "request", f"batch {facts['batch']:,}, {lengths}", f"weights {facts['weights']}, cache {facts['cache']}"

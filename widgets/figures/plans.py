@@ -23,7 +23,7 @@ TERMS = ("weights", "cache", "activations", "gathered", "reserve")
 PARTS = ("compute", "hbm", "link", "launch")
 FIELDS = (
     "prefill_seconds", "decode_seconds", "step_seconds", "mfu", "prefill_mfu", "decode_mfu", "fits", "layouts",
-    "bottleneck", "memory", "parts", "candidates", "chip_seconds_per_token", "max_batch", "max_context",
+    "bottleneck", "memory", "parts", "candidates", "chip_seconds_per_token", "max_batch", "max_context", "warnings",
 )  # fmt: skip
 
 
