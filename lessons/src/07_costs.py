@@ -194,16 +194,14 @@ for by in ("heads", "batch"):
 #
 # ## 6 · Find the mistake
 #
-# These sentences circulate. Each is wrong, and our functions compute the right value. Cover the second line, and try.
+# These sentences circulate. Each is wrong, and our functions compute the right value. Read the left column alone, and say
+# what is wrong before you look to the right.
 
 # %%
-for name in ("cache-multiquery", "gb-gib", "one-pool", "gather-from-f", "bytes-a-flop"):
-    wrong = forms.errata()[name]
-    print(f"× {wrong.claim}\n  Right: {wrong.right} {wrong.why}\n")
+forms.errata_table("cache-multiquery", "gb-gib", "one-pool", "gather-from-f", "bytes-a-flop")
 
 # %% tags=["extra"]
-for wrong in forms.errata().values():  # all of them
-    print(f"× {wrong.claim}\n  Right: {wrong.right} {wrong.why} ({wrong.source})\n")
+forms.errata_table("communication")  # or "memory", "operating"; without a word, all
 
 # %% [markdown]
 # Most slips are of five kinds: elements for bytes, GB for GiB, a factor left out (layers, both matrices, both directions),

@@ -8,7 +8,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.costs.iteration_space import Blocks
-from mtfcore.costs.second_paper import errata
+from mtfcore.costs.second_paper import errata, errata_table
 from mtfcore.costs.second_paper.wrong_claims import FORMULAS, TOPICS
 
 CHECKS = [(row, number) for row in errata().values() for number in range(len(row.checks))]
@@ -29,6 +29,15 @@ def test_rows_are_whole():
         assert not row.checks or any(check.claimed is not None for check in row.checks)
     assert {row.id for row in errata().values() if not row.checks} == STRUCTURAL
     assert {check.formula for row in errata().values() for check in row.checks} <= set(FORMULAS)
+
+
+def test_the_table_has_the_rows_asked_for():
+    assert [row["claim"] for row in errata_table("one-pool", "adam").rows] == [
+        errata()[n].claim for n in ("one-pool", "adam")
+    ]
+    assert len(errata_table().rows) == len(errata()) == sum(len(errata_table(topic).rows) for topic in TOPICS)
+    with pytest.raises(mtf.LayoutError, match="no wrong claim or topic 'memoy'; did you mean 'memory'"):
+        errata_table("memoy")
 
 
 # ---- those without numbers: planned

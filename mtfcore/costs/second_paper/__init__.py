@@ -20,11 +20,11 @@ from mtfcore.costs.second_paper.crossovers import best_layout, crossover, layout
 from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes, weight_gathered, ws1d, ws2d
 from mtfcore.costs.second_paper.serving import chip_seconds_per_token, critical_tokens, flops_per_token, mfu
 from mtfcore.costs.second_paper.splits import best_split, devices_from_which_2d_wins, ideal_split, meshes
-from mtfcore.costs.second_paper.wrong_claims import errata
+from mtfcore.costs.second_paper.wrong_claims import errata, errata_table
 
 __all__ = [
     "BY", "LAYOUTS", "all_gather", "all_reduce", "best_layout", "best_split", "cache_bytes", "cache_bytes_per_device",
-    "chip_seconds_per_token", "critical_tokens", "crossover", "devices_from_which_2d_wins", "errata",
+    "chip_seconds_per_token", "critical_tokens", "crossover", "devices_from_which_2d_wins", "errata", "errata_table",
     "flops_per_token", "ideal_split", "layout_bytes", "layouts_at", "longest_context", "meshes", "mfu", "overlapped",
     "reduce_scatter", "weight_gathered", "winners", "ws1d", "ws2d",
 ]  # fmt: skip

@@ -27,7 +27,9 @@ import mtfcore as mtf
 from mtfcore.costs.second_paper import cache as kept
 from mtfcore.costs.second_paper import collectives, crossovers, feedforward, serving, splits
 from mtfcore.costs.two_layers import ROWS, Parts, Sizes, printed_ratio
+from mtfcore.errors import nearest, refuse
 from mtfcore.reference import rows
+from mtfcore.tables import Column, Table
 
 TABLE = Path(mtf.__file__).parent / "reference" / "errata.json"
 TOPICS = ("memory", "communication", "operating")
@@ -77,6 +79,22 @@ def errata() -> Mapping[str, Erratum]:
 
 def _erratum(row: Mapping[str, Any]) -> Erratum:
     return Erratum(**{**row, "checks": tuple(Check(**check) for check in row["checks"])})
+
+
+COLUMNS = (
+    Column("claim", "claim", wraps=True), Column("right", "right", wraps=True), Column("why", "why", wraps=True),
+    Column("source", "source", wraps=True),
+)  # fmt: skip
+
+
+def errata_table(*names: str) -> Table:
+    """The claims as a table: those of some names or topics, in their order, or all."""
+    known = {name: [row] for name, row in errata().items()}
+    known |= {topic: [row for row in errata().values() if row.topic == topic] for topic in TOPICS}
+    refuse([f"no wrong claim or topic {name!r:.60}; {nearest(name, known)}" for name in names if name not in known])
+    chosen = [row for name in names or TOPICS for row in known[name]]
+    shown = [{column.key: getattr(row, column.key) for column in COLUMNS} for row in chosen]
+    return Table(COLUMNS, shown, "Wrong claims in circulation, and what is right")
 
 
 # ---- small sums that rows need beside the papers' closed forms
