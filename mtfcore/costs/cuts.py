@@ -3,14 +3,13 @@
     >>> hand_out([4, 4, 4], {"H": 48, "D": 256})
     ({'H': 16, 'D': 4}, 1)
     >>> fewest(8, 16), fewest(48, 64), fewest(4, 6)
-    (8, 1, 1)
+    (8, 16, 2)
 
 Axes are handed out in order, each whole, to the first dimension that it divides: 48 heads take two axes of 4, and the
-third goes to the head size. There it is said of one model, mesh and batch, with axes' names; here sizes may be numpy
-arrays and only the numbers of parts come out, so that 100,000 deployments are counted at once. A test holds the two
-against each other. `fewest` is what the best choice of mesh axes would give: as many parts as devices, or where there
-are fewer heads than devices one a device, each on several (case C18). Source: Efficiently Scaling Transformer Inference
-(arXiv 2211.05102), sections 3.2 and 3.3. Next file to read: `weight_bytes`.
+third goes to the head size. `model.places` says it of one model, mesh and batch, with axes' names; here sizes may be
+numpy arrays and only the numbers of parts come out, so that 100,000 deployments are counted at once. A test holds the
+two against each other. `fewest` is what the best choice of axes for as many devices would give (case C18). Source:
+Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 3.2 and 3.3. Next file to read: `weight_bytes`.
 """
 
 from __future__ import annotations
@@ -129,9 +128,8 @@ def _most_sequences(sequences: Numbers, sizes: dict[str, Numbers]) -> tuple[Numb
 
 
 def fewest(size: Numbers, devices: Numbers) -> Numbers:
-    """The parts of `size` things over so many devices, if axes may be chosen: 1 where neither number divides."""
-    fewer = np.where(devices % np.asarray(size) == 0, size, 1)
-    return np.where(np.asarray(size) % devices == 0, devices, fewer)
+    """The parts of `size` things over so many devices, if axes may be chosen for it: what divides both numbers."""
+    return np.gcd(np.asarray(size, np.int64), np.asarray(devices, np.int64))
 
 
 def among(about: str, value: Any, legal: Any) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mtfcore as mtf
+from mtfcore.costs import second_paper
 from mtfcore.costs.activation_bytes import moments
 from mtfcore.costs.cache_bytes import cache, token_bytes
 from mtfcore.costs.inference_memory import TERMS, device_bytes
@@ -122,6 +123,8 @@ TABLE_1 = [
 def test_table_1_of_longest_contexts(cfg, attention, batch, printed, rounding):
     found = longest_context(cfg, (4, 4, 4), batch=batch, attention=attention, capacity=32 * GIB, cache_share=0.3)
     assert abs(found - printed) <= rounding
+    kept = {"layers": cfg.layers, "kv_heads": cfg.kv_heads, "head_size": cfg.head_size, "batch": batch}
+    assert found == int(second_paper.longest_context(**kept, hbm_bytes=32 * GIB, devices=64, by=attention))
 
 
 def test_caches_that_circulate_wrongly_have_the_right_values():
