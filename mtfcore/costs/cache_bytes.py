@@ -1,10 +1,10 @@
 """Bytes of cached keys and values on one device, by heads or by batch, with the copies there really are.
 
     >>> palm = mtf.model.config("palm-540b")
-    >>> cache(palm, (4, 4, 4), batch=512, context=2048, attention="batch").bytes / 1e9
-    1.98…
-    >>> cache(palm, (4, 4, 4), batch=512, context=2048, attention="heads").bytes / 1e9
-    126.7…
+    >>> cache(palm, (4, 4, 4), batch=512, context=2048, attention="batch").bytes
+    np.float64(1979711488.0)
+    >>> cache(palm, (4, 4, 4), batch=512, context=2048, attention="heads").bytes
+    np.float64(126701535232.0)
 
 There is one head: by heads every device holds everything. A cached token costs 2 · layers · kv_heads · head_size
 elements: key and value heads, not query heads (case C08), and not d_model. By heads, these lie over the axes that their

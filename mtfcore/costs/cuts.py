@@ -1,9 +1,9 @@
 """In how many parts dimensions lie under the second paper's partitions: `model.places`' rules on arrays of sizes.
 
     >>> hand_out([4, 4, 4], {"H": 48, "D": 256})
-    ({'H': 16, 'D': 4}, 1)
-    >>> fewest(8, 16), fewest(48, 64), fewest(4, 6)
-    (8, 16, 2)
+    ({'H': array(16), 'D': array(4)}, array(1))
+    >>> fewest([8, 48, 4], [16, 64, 6])
+    array([ 8, 16,  2])
 
 Axes are handed out in order, each whole, to the first dimension that it divides: 48 heads take two axes of 4, and the
 third goes to the head size. `model.places` says it of one model, mesh and batch, with axes' names; here sizes may be

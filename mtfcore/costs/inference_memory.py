@@ -3,7 +3,7 @@
     >>> palm = mtf.model.config("palm-540b", heads=64)
     >>> held = device_bytes(palm, (4, 4, 4), batch=512, context=2048, attention="batch", capacity=32 * 2**30)
     >>> held.weights, held.cache, held.fits
-    (17966029312.0, 1979711488.0, True)
+    (17447325696.0, 1979711488.0, True)
 
 Terms: weights with their scales, what an optimizer keeps (training only), the activations and the gathered weights of
 the fullest moment, the cache; and the reserve, a share of the capacity kept free (10 % unless told otherwise). Both

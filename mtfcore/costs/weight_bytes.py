@@ -1,7 +1,7 @@
 """Bytes of weights on one device: as they are stored, and what a weight-gathered layout collects for a while.
 
-    >>> stored(mtf.model.config("palm-540b"), (4, 4, 4), "ws2d", "bf16").weights / 1e9
-    17.4…
+    >>> stored(mtf.model.config("palm-540b"), (4, 4, 4), "ws2d", "bf16").weights
+    np.float64(16890531840.0)
 
 Everything is read off what `model.storing` makes of the declared parameters, so nothing is counted twice or forgotten.
 A matrix E x F lies `E:x F:yz` in the two-dimensional layout and in the weight-gathered ones, which collect E over x,
