@@ -112,7 +112,8 @@ def attention(
     """Attention of x to itself, or to `memory` (`B S E`); the sum over heads may still be partial."""
     q = queries(x, w, prefix, turns, pins)
     if core is not None:
-        return project_out(core(q, *keys_values(x, w, prefix, turns, pins)), w, prefix, pins)
+        mixed = core(q, *keys_values(x, w, prefix, turns, pins))
+        return project_out(brought(mixed, f"{prefix}mixed", pins), w, prefix, pins)
     if memory is None:
         k, v = (mtf.rename(t, "L", "S") for t in keys_values(x, w, prefix, turns, pins))
     else:

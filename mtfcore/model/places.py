@@ -154,6 +154,7 @@ class _Cut:
             "norm": Pin(out=x),
             "wq": Pin((x, text(e, *q)), text(core, ("L", self.core.length), *heads, ("D", ""))),
             "wkv": Pin((x, text(e, pair, *k)), keys),
+            "mixed": Pin(out=text(batch, length, *q)),
             "wo": Pin((text(batch, length, *q), text(*q, e))),
             "w_in": Pin((x, text(e, ("F", self.f))), text(batch, length, hidden)),
             "w_in_gate": Pin((x, text(e, pair, ("F", self.f))), text(batch, length, pair, hidden)),
