@@ -4,10 +4,11 @@
     for template, members in family.groups(sizes, mesh):
         found[members] = template.seconds(*family.at(members, sizes, mesh), rates, legs).total
 
-Which steps a plan has depends on more than the partition: axes of size 1 drop out, axes go where they divide, and of
-two axes that are gathered the smaller goes first. All settings that agree in this are taken to have one structure.
-What else a planner decides by counting bytes is that of the group's first setting; so a template may be dearer than the
-best plan there, and `tests` measure how often. Next file to read: `inference`.
+Which steps a plan has depends on more than the function: axes of size 1 drop out, axes go where they divide, what is
+cut to a single row moves otherwise, and of two axes that are gathered the smaller goes first. Settings that agree in
+all this are taken to have one structure, and a size on which it turns out to depend besides is kept apart value by
+value. What else a planner decides by counting bytes is decided as for a group's first setting. Next file to read:
+`inference`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from mtfcore.errors import LayoutError
 from mtfcore.steps import Program
 
 Settings = Mapping[str, Any]  # name → a whole number, or an array of them
-TRIES = 4  # ways to hand out primes before a structure is given up
+Pins = tuple[tuple[str, int], ...]  # sizes that a structure turned out to depend on, and their values
 Plan = Callable[[dict[str, int], dict[str, int]], Program]
+Group = tuple[Template, np.ndarray]
+TRIES = 2  # ways to hand out primes before one size is suspected
 
 
 @dataclass(eq=False)
@@ -40,15 +43,45 @@ class Family:
     plan: Plan
     divided: Sequence[str]
     fixed: Sequence[str] = ()
-    known: dict[int, Template] = field(default_factory=dict)
+    known: dict[tuple[int, Pins], Template | str] = field(default_factory=dict)  # or the size that decides
 
-    def groups(self, sizes: Settings, mesh: Settings) -> Iterator[tuple[Template, np.ndarray]]:
-        """Each structure's template, and the settings that have it, by number when all are broadcast and made flat."""
-        keys = self.keys(sizes, mesh).ravel()
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        for number, member in enumerate(first):
-            members = np.flatnonzero(group == number)
-            yield self._template(int(keys[member]), *self.at(members[:1], sizes, mesh)), members
+    def groups(self, sizes: Settings, mesh: Settings, keys: np.ndarray | None = None) -> Iterator[Group]:
+        """Each structure's template, and the settings that have it, by number when all are broadcast and made flat.
+
+        Families of the same `divided` and `fixed` sizes have the same `keys`, which may be worked out once.
+        """
+        keys = (self.keys(sizes, mesh) if keys is None else keys).ravel()
+        found, group = np.unique(keys, return_inverse=True)
+        for number, key in enumerate(found):
+            yield from self._groups((int(key), ()), np.flatnonzero(group == number), sizes, mesh)
+
+    def _groups(self, key: tuple[int, Pins], members: np.ndarray, sizes: Settings, mesh: Settings) -> Iterator[Group]:
+        """The settings of one key, by the value of a size where the structure depends on it."""
+        if key not in self.known:
+            one = [{name: int(np.ravel(value)[0]) for name, value in each.items()}
+                   for each in self.at(members[:1], sizes, mesh)]  # fmt: skip
+            self.known[key] = self._planned(*one, (*self.fixed, *dict(key[1])))
+        found = self.known[key]
+        if isinstance(found, Template):
+            yield found, members
+            return
+        values = np.broadcast_to(self.at(members, sizes, mesh)[0][found], members.shape)
+        for value in np.unique(values):
+            yield from self._groups((key[0], (*key[1], (found, int(value)))), members[values == value], sizes, mesh)
+
+    def _planned(self, sizes: dict[str, int], mesh: dict[str, int], fixed: tuple[str, ...]) -> Template | str:
+        """From plans at these sizes and at others; else the size whose change makes another structure."""
+        first = self.plan(sizes, mesh)
+        suspects = [name for name in dict.fromkeys((*self.divided, *sizes)) if name in sizes and name not in fixed]
+        tries = [(fixed, turn) for turn in range(TRIES)] + [((*fixed, name), 0) for name in suspects]
+        for held, turn in tries:
+            try:
+                found = Template.of(first, self.plan(apart(sizes, held, mesh.values(), turn), mesh))
+            except LayoutError as error:
+                fault = error
+            else:
+                return found if held == fixed else held[-1]
+        raise LayoutError(f"no template of {first.name} for {sizes} on mesh {mesh}: {fault}")
 
     def at(self, members: np.ndarray, sizes: Settings, mesh: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
         """Sizes and mesh of some settings, by number."""
@@ -67,30 +100,16 @@ class Family:
     def _facts(self, sizes: Settings, mesh: Settings) -> Iterator[Any]:
         """Which axes are there, which of two is longer, what divides into the parts of which axes; what is fixed."""
         whole = {name: np.asarray(value) for name, value in mesh.items()}
+        divided = [np.asarray(sizes[name]) for name in self.divided if name in sizes]
         for one, other in itertools.combinations(whole.values(), 2):
             yield from (one < other, one == other)
         for n in range(1, len(whole) + 1):
             for some in itertools.combinations(whole.values(), n):
                 parts = functools.reduce(np.multiply, some)
                 yield parts == 1
-                yield from (np.asarray(sizes[name]) % parts == 0 for name in self.divided if name in sizes)
+                for size in divided:
+                    yield from (size % parts == 0, size <= parts)
         yield from (sizes[name] for name in self.fixed if name in sizes)
-
-    def _template(self, key: int, sizes: Settings, mesh: Settings) -> Template:
-        if key not in self.known:
-            one = [{name: int(np.ravel(value)[0]) for name, value in each.items()} for each in (sizes, mesh)]
-            self.known[key] = self._planned(*one)
-        return self.known[key]
-
-    def _planned(self, sizes: dict[str, int], mesh: dict[str, int]) -> Template:
-        """From plans at these sizes and at others, of which some may turn out to have another structure."""
-        first, faults = self.plan(sizes, mesh), []
-        for turn in range(TRIES):
-            try:
-                return Template.of(first, self.plan(apart(sizes, self.fixed, mesh.values(), turn), mesh))
-            except LayoutError as error:
-                faults.append(f"{error}")
-        raise LayoutError(f"no template of {first.name} for {sizes} on mesh {mesh}: {faults[0]}")
 
 
 def _shape(*settings: Settings) -> tuple[int, ...]:
