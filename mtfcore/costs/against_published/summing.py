@@ -3,16 +3,22 @@
     >>> [(line["group"], line["n"]) for line in summary(["Figure 3", "Table 1"]).rows]
     [('Figure 3', 56), ('Table 1', 12)]
 
-A row on which constants were fitted says less than one that only checks them. Next file to read: `__main__`.
+Where a table has latencies, they alone are summed up, one of each setup: MFU and cost say the same once more. A row on
+which constants were fitted says less than one that only checks them. Next file to read: `__main__`.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from mtfcore.costs.against_published.comparing import Comparison, compare
+from mtfcore.costs.step_time import FITTED
+from mtfcore.reference import Published, latency_rows
 from mtfcore.tables import Column, Row, Table
 
 
@@ -40,6 +46,29 @@ def errors(comparisons: Iterable[Comparison]) -> Errors | None:
     return Errors(len(sizes), agreeing, statistics.median(sizes), ninth, sizes[-1], numbers[-1].row.key)
 
 
+def latencies(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Those that compare a latency, one of each setup."""
+    one_each = {row.key for row in latency_rows()}
+    return [each for each in comparisons if each.row.key in one_each]
+
+
+@cache
+def _calibration() -> Mapping[str, Mapping[str, Any]]:
+    return json.loads(FITTED.read_text(encoding="utf-8"))["chips"] if FITTED.exists() else {}
+
+
+def chip_of(row: Published) -> str:
+    """The chip on which a row was measured."""
+    return row.setup["topology"].partition(":")[0]
+
+
+def is_fitted(row: Published) -> bool:
+    """Whether its chip's constants were fitted on it."""
+    return row.key in _calibration().get(chip_of(row), {}).get("fitted_on", ())
+
+
+# ---- for people
+
 COLUMNS = (
     Column("group", "rows of"),
     Column("n", "rows", is_number=True),
@@ -52,7 +81,18 @@ COLUMNS = (
 
 
 def summary(tables: Sequence[str]) -> Table:
-    """One line a table."""
-    groups = [(table, errors(compare(table))) for table in tables]
-    lines: list[Row] = [{"group": name, **vars(found)} for name, found in groups if found]
+    """One line a table; then all latencies together, and those that were fitted and that check apart, chip by chip."""
+    found = {table: compare(table) for table in tables}
+    groups = [(table, errors(latencies(rows) or rows)) for table, rows in found.items()]
+    timed = [each for rows in found.values() for each in latencies(rows)]
+    if timed:
+        groups += [("all latencies", errors(timed)), *_apart(timed)]
+    lines: list[Row] = [{"group": name, **vars(each)} for name, each in groups if each]
     return Table(COLUMNS, lines, "Published figures beside ours (published; modelled): relative errors")
+
+
+def _apart(timed: Sequence[Comparison]) -> Iterator[tuple[str, Errors | None]]:
+    for chip in sorted({chip_of(each.row) for each in timed}):
+        here = [each for each in timed if chip_of(each.row) == chip]
+        yield f"latencies, {chip}, fitted on", errors(each for each in here if is_fitted(each.row))
+        yield f"latencies, {chip}, checking", errors(each for each in here if not is_fitted(each.row))
