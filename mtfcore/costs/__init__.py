@@ -10,5 +10,10 @@ are closed forms; `two_layers_programs` plans the same network, so that tests ca
 `liveness` is what any plan holds at its fullest moment, and `search` looks for the layout that takes least time.
 `pricing` (as `mtf.price`) gives the seconds of any plan on a slice of chips: on the links of `wiring`, `collectives`;
 what each step asks, `step_work`; what that takes, `step_time`. `inference_memory` says whether a served model fits, and
-`memory_limits` the largest batch and the longest context that do. First file to read: `two_layers`.
+`memory_limits` the largest batch and the longest context that do. `inference` puts all of it together for any number of
+settings at once; `serving` is what it is made of. First file to read: `two_layers`.
 """
+
+from mtfcore.costs.serving.inference import inference
+
+__all__ = ["inference"]

@@ -32,8 +32,13 @@ def _algorithm(legs: Sequence[Leg], how: How) -> str:
     for leg in legs:
         joined = [ring] * bool(np.any(leg.wraps)) + ["two-way line"] * (not np.all(leg.wraps))
         names += ["direct at the one-way rate"] if leg.direct else joined
-    over = f" over {len(legs)} axes {'at once' if how.at_once else 'in turn'}" if len(legs) > 1 else ""
+    over = f" over {len(legs)} axes {_order(legs, how)}" if len(legs) > 1 else ""
     return " and ".join(dict.fromkeys(names)) + over
+
+
+def _order(legs: Sequence[Leg], how: How) -> str:
+    few = how.busy_axes is not None and how.busy_axes < len(legs)
+    return "in turn" if not how.at_once else f"at once, {how.busy_axes} of them busy" if few else "at once"
 
 
 def _floor(hop_seconds: Number) -> str:

@@ -13,7 +13,8 @@ busiest link are a closed form of `schedules.closed_forms`, which the schedules'
 
 Over several legs *at once* every link works at the same time. A gather then ends when each set S of legs has carried
 what it must, n_bytes·(∏ sizes of S − 1), with all the links of S together: the slowest set decides, and shares of the
-data that take the legs in different orders reach exactly that (equal legs: 1/k of the time of one ring). An
+data that take the legs in different orders reach exactly that (equal legs: 1/k of the time of one ring; `busy_axes`
+lets only so many of S count). An
 all-to-all is as slow as its slowest leg. *In turn* (`at_once=False`) one leg follows the other, in the best order.
 
 A message needs at least `hop_seconds` a hop, so a collective never ends before its hops (the floor); and large-K
@@ -53,6 +54,7 @@ class How:
     way: str = "both"
     exact: bool = True
     at_once: bool = True
+    busy_axes: int | None = None  # legs whose links work at the same time, at most; a calibrated constant of a chip
     link_share: float = 1.0  # of a link's rate that messages reach: a calibrated constant of a chip
     hop_share: float = 1.0  # of a hop's published time: to ask what shorter hops would gain
 
@@ -138,7 +140,15 @@ def _spread(block: Number, legs: tuple[Leg, ...], how: How, times: int) -> Took:
 def _at_once(legs: tuple[Leg, ...], how: How) -> Number:
     """Seconds a byte of one device's block: the set of legs that takes longest for what must cross it."""
     sets = (some for n in range(1, len(legs) + 1) for some in itertools.combinations(legs, n))
-    return most([_others(product([leg.size for leg in s]), how) / sum(_rate(leg, how) for leg in s) for s in sets])
+    return most([_others(product([leg.size for leg in s]), how) / _together(s, how) for s in sets])
+
+
+def _together(legs: tuple[Leg, ...], how: How) -> Number:
+    """Bytes a second over legs that work at once: all of them, or the fastest few."""
+    rates = [_rate(leg, how) for leg in legs]
+    if how.busy_axes is None or len(rates) <= how.busy_axes:
+        return sum(rates)
+    return np.sort(np.stack(np.broadcast_arrays(*rates)), axis=0)[-how.busy_axes :].sum(0)[()]
 
 
 def _in_turn(block: Number, legs: Sequence[Leg], floors: Sequence[Number], how: How) -> tuple[Number, Number]:

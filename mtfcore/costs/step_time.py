@@ -9,8 +9,9 @@ its hops; see `collectives`). Models of a device:
 
 * "physical": published peaks, a product's sizes rounded up to the tile of the matrix unit, exact
   (K−1)/K, rings and lines, hops. Nothing is fitted, so it is a bound rather than a forecast.
-* "calibrated": the same times the chip's fitted constants, at most four, each with a meaning: the share of the peak, of
-  HBM's and of the links' rate that is reached, and what starting a message takes. Neutral for other chips.
+* "calibrated": the same with the chip's fitted constants, at most four, each with a meaning: the share of the peak and
+  of the links' rate that is reached, what starting a message takes, and over how many axes of a torus a collective
+  sends at the same time (`reference/calibration.json` says on which rows they were fitted). Neutral for other chips.
 * "first paper" (arXiv 1811.02084, section 8): FLOPs at the peak, then bytes over one link one way.
 * "second paper" (arXiv 2211.05102, appendix A.1): a gather of D bytes takes D/W, a reduce-scatter of D the same, an
   all-reduce twice that, W being all links of a chip together and (K−1)/K taken as 1.
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 PAPERS = ("first paper", "second paper")
 MODELS = ("paper", *PAPERS, "physical", "calibrated")
 FIRST_PAPER_CHIPS = ("v2", "v3")
-CONSTANTS = ("compute_share", "hbm_share", "link_share", "launch_seconds")
+CONSTANTS = ("compute_share", "link_share", "launch_seconds", "busy_axes")
+OF_LINKS = ("link_share", "busy_axes")  # those that collectives take; the others stand in `Rates`
 FITTED = Path(__file__).parents[1] / "reference" / "calibration.json"
 
 
@@ -188,10 +190,11 @@ def collective_time(
 
 
 def messages(kind: str, legs: Sequence[Leg]) -> Number:
-    """How many messages a device starts in a collective: along each leg one to each other member, at least in turn."""
+    """How many messages a device starts one after the other: along a ring or line size − 1, behind a switch one."""
     if kind in ("permute", "halo_exchange"):
         return most([leg.size > 1 for leg in legs]) * 1
-    return sum(leg.size - 1 for leg in legs) * (2 if kind == "all_reduce" else 1)
+    steps = (least([leg.size - 1, leg.size * 0 + 1]) if leg.direct else leg.size - 1 for leg in legs)
+    return sum(steps) * (2 if kind == "all_reduce" else 1)
 
 
 def collective_label(kind: str, legs: Sequence[Leg], rates: Rates, loads: Sequence[Load] | None = None) -> str:
@@ -239,9 +242,9 @@ def _calibrated(plain: Rates) -> Rates:
     found = _fitted().get(plain.chip.name)
     if found is None:
         return plain
-    more = {name: found[name] for name in CONSTANTS if name in found and name != "link_share"}
-    how = replace(plain.how, link_share=found.get("link_share", 1.0))
-    return replace(plain, how=how, is_calibrated=True, **more)
+    constants = {name: value for name, value in found.items() if name in CONSTANTS}
+    links = {name: constants.pop(name) for name in OF_LINKS if name in constants}
+    return replace(plain, how=replace(plain.how, **links), is_calibrated=True, **constants)
 
 
 @cache

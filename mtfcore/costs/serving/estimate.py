@@ -1,0 +1,236 @@
+"""What `inference` answers: times, shares, memory and choices of every setting, modelled.
+
+Fields have the shape of what was asked, and are plain numbers and words where that was single. Times are seconds of
+the whole slice; `parts` and `candidates` are those of one pass, a prefill or one step of decoding. Next file to read:
+`inference`, which makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtfcore.costs.memory_limits import largest_batch, longest_context
+from mtfcore.costs.serving.choosing import Phase
+from mtfcore.costs.serving.settings import Settings
+from mtfcore.costs.serving.words import bound, warnings_of
+from mtfcore.costs.step_time import rates
+from mtfcore.model.serving import PHASES
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Prefill and decode of every setting. Made by `mtf.costs.inference`."""
+
+    asked: Settings
+    model: str
+    phases: Mapping[str, Phase]
+    price: np.ndarray | None  # of a chip-hour, in the reader's own money
+
+    origin = "modelled"
+
+    # ---- seconds -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def prefill_seconds(self) -> Any:
+        """Until the input has been read and the first token is known."""
+        return self._shaped(self.phases["prefill"].seconds)
+
+    @cached_property
+    def step_seconds(self) -> Any:
+        """A token of every sequence: the mean over the output, taken at its middle token."""
+        return self._shaped(self.phases["decode"].seconds)
+
+    @cached_property
+    def decode_seconds(self) -> Any:
+        """The whole output, token by token."""
+        return self._shaped(self.phases["decode"].seconds * self.asked.numbers["output_tokens"])
+
+    @cached_property
+    def total_seconds(self) -> Any:
+        """A request from beginning to end."""
+        return self.prefill_seconds + self.decode_seconds
+
+    @cached_property
+    def parts(self) -> dict[str, dict[str, Any]]:
+        """Phase → seconds of one pass by what binds: compute, hbm, link, launch."""
+        return self._shaped({phase: each.parts for phase, each in self.phases.items()})
+
+    # ---- shares and costs ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def prefill_mfu(self) -> Any:
+        """FLOPs of the model, 2 a parameter and token, over what the chips could do in that time."""
+        return self._mfu(self.asked.numbers["input_tokens"], self.phases["prefill"].seconds)
+
+    @cached_property
+    def decode_mfu(self) -> Any:
+        """The same of a step of decoding."""
+        return self._mfu(1, self.phases["decode"].seconds)
+
+    @cached_property
+    def mfu(self) -> Any:
+        """The same of the whole request."""
+        numbers = self.asked.numbers
+        return self._mfu(numbers["input_tokens"] + numbers["output_tokens"], self._flat(self.total_seconds))
+
+    def _mfu(self, tokens: Any, seconds: np.ndarray) -> Any:
+        params = self.asked.of_model(lambda cfg: cfg.n_params)
+        dtypes = np.where(self.asked.per_row("weights") == "f32", "f32", "bf16")
+        peak = np.where(dtypes == "f32", self._peak("f32"), self._peak("bf16"))
+        devices = self.asked.of_topology(lambda slice_: slice_.devices)
+        return self._shaped(2.0 * params * self.asked.numbers["batch"] * tokens / (devices * peak * seconds))
+
+    def _peak(self, dtype: str) -> np.ndarray:
+        return self.asked.of_topology(lambda slice_: slice_.peak_flops_per_device(dtype))
+
+    @cached_property
+    def chip_seconds_per_token(self) -> Any:
+        """Chips times seconds over all tokens of the request, read and written (arXiv 2211.05102, section 4.4)."""
+        numbers = self.asked.numbers
+        tokens = numbers["batch"] * (numbers["input_tokens"] + numbers["output_tokens"])
+        return self._shaped(self._chips * self._flat(self.total_seconds) / tokens)
+
+    @cached_property
+    def chip_seconds_per_output_token(self) -> Any:
+        """Chips times the seconds of a step over the tokens that it makes: the cost of Figure 1 of arXiv 2211.05102."""
+        return self._shaped(self._chips * self.phases["decode"].seconds / self.asked.numbers["batch"])
+
+    @cached_property
+    def cost_per_million_tokens(self) -> Any:
+        """In the money of the price a chip-hour that was given; None without one."""
+        if self.price is None:
+            return None
+        return self._shaped(self._flat(self.chip_seconds_per_token) * self.price / HOUR * 1e6)
+
+    @property
+    def _chips(self) -> np.ndarray:
+        return self.asked.of_topology(lambda slice_: slice_.chips)
+
+    # ---- choices -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def layouts(self) -> dict[str, Any]:
+        """Phase → the partition that it runs, "" where none can."""
+        return self._shaped({phase: np.array([*each.names, ""], object)[each.chosen]
+                             for phase, each in self.phases.items()})  # fmt: skip
+
+    @cached_property
+    def meshes(self) -> dict[str, Any]:
+        """Phase → the sizes of x, y and z, as "4x4x4"."""
+        grids = {p: each.pick([t.took.grid for t in each.tried]) for p, each in self.phases.items()}
+        return self._shaped({p: np.array(["x".join(map(str, g)) for g in grid.tolist()], object)
+                             for p, grid in grids.items()})  # fmt: skip
+
+    @cached_property
+    def candidates(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Phase → partition → seconds of one pass, and the reason where it cannot be."""
+        return {phase: {each.took.name: self._candidate(each) for each in of.tried}
+                for phase, of in self.phases.items()}  # fmt: skip
+
+    def _candidate(self, tried: Any) -> dict[str, Any]:
+        reason = np.full(self.asked.n, "", object)
+        for row, why in tried.took.reasons.items():
+            reason[row] = "; ".join(why)
+        reason[~tried.asked] = "not asked for"
+        return self._shaped({"seconds": tried.took.total, "reason": reason, "fits": tried.fits})
+
+    @cached_property
+    def bottleneck(self) -> dict[str, Any]:
+        """Phase → what most of its time goes to: "compute", "HBM: weights", "HBM: cache", "link", "launch"."""
+        return self._shaped({phase: bound(each) for phase, each in self.phases.items()})
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What a reader should know besides: no fitted constants, memory, repeated work."""
+        return warnings_of(self)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether every chip asked about has constants fitted to measurements."""
+        return all(rates(slice_.chip, self.model).is_calibrated for slice_ in self.asked.topologies)
+
+    # ---- memory --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def memory(self) -> dict[str, Any]:
+        """Bytes of one device by term, those of the fuller phase; `total` is without the reserve."""
+        each = {phase: of.memory for phase, of in self.phases.items()}
+        totals = {phase: sum(terms.values()) for phase, terms in each.items()}
+        fuller = totals["prefill"] > totals["decode"]
+        found = {term: np.where(fuller, each["prefill"][term], each["decode"][term]) for term in each["decode"]}
+        found["total"] = np.maximum(totals["prefill"], totals["decode"])
+        found["capacity"] = self._capacity
+        found["reserve"] = self._capacity * self.asked.reserve
+        return self._shaped(found)
+
+    @property
+    def _capacity(self) -> np.ndarray:
+        return self.asked.of_topology(lambda slice_: slice_.hbm_bytes_per_device).astype(float)
+
+    @cached_property
+    def fits(self) -> Any:
+        """Whether both phases can be, and fit with the reserve kept free."""
+        can = np.all([each.chosen >= 0 for each in self.phases.values()], axis=0)
+        return self._shaped(can & (self._flat(self.memory["total"]) <= self._capacity * (1 - self.asked.reserve)))
+
+    @cached_property
+    def fits_raw(self) -> Any:
+        """The same without any reserve."""
+        can = np.all([each.chosen >= 0 for each in self.phases.values()], axis=0)
+        return self._shaped(can & (self._flat(self.memory["total"]) <= self._capacity))
+
+    @cached_property
+    def max_batch(self) -> Any:
+        """The largest batch that fits, lengths and partitions as they are; 0 if none does."""
+        return self._limit(largest_batch, context=self._context)
+
+    @cached_property
+    def max_context(self) -> Any:
+        """The longest context that fits, batch and partitions as they are; 0 if none does."""
+        return self._limit(longest_context, batch=self.asked.numbers["batch"])
+
+    @property
+    def _context(self) -> np.ndarray:
+        numbers = self.asked.numbers
+        return numbers["cached_tokens"] + numbers["input_tokens"] + numbers["output_tokens"]
+
+    def _limit(self, limit: Any, **columns: np.ndarray) -> Any:
+        """The smaller limit of both phases, partition by partition."""
+        found = {phase: np.zeros(self.asked.n) for phase in PHASES}
+        for phase, of in self.phases.items():
+            new = self.asked.numbers["input_tokens"] if phase == "prefill" else np.ones(self.asked.n, int)
+            for number, tried in enumerate(of.tried):
+                ffn, _, attention = tried.took.name.rpartition("-")
+                for place, cfg in enumerate(self.asked.models):
+                    rows = np.flatnonzero((of.chosen == number) & (self.asked.which["models"] == place))
+                    if len(rows):
+                        found[phase][rows] = limit(
+                            cfg, tuple(tried.took.grid[rows].T), capacity=self._capacity[rows],
+                            reserve=self.asked.reserve[rows], new_tokens=new[rows], ffn=ffn, attention=attention,
+                            weights=self.asked.per_row("weights")[rows], cache_dtype=self.asked.per_row("cache")[rows],
+                            **{name: column[rows] for name, column in columns.items()},
+                        )  # fmt: skip
+        return self._shaped(np.minimum(found["prefill"], found["decode"]).astype(np.int64))
+
+    # ---- shapes --------------------------------------------------------------------------------------------------
+
+    def _shaped(self, value: Any) -> Any:
+        """In the shape that was asked; a plain value where that is single."""
+        if isinstance(value, Mapping):
+            return {name: self._shaped(each) for name, each in value.items()}
+        shaped = np.asarray(value).reshape(self.asked.shape)
+        return shaped if self.asked.shape else shaped[()].item() if hasattr(shaped[()], "item") else shaped[()]
+
+    def _flat(self, value: Any) -> np.ndarray:
+        return np.broadcast_to(np.asarray(value), self.asked.shape).ravel()
+
+    def __repr__(self) -> str:
+        many = "x".join(map(str, self.asked.shape)) or "one"
+        return f"<Estimate of {many} {'setting' if many == 'one' else 'settings'}, {self.model}, modelled>"

@@ -1,0 +1,51 @@
+"""`inference`: prefill and decode of a model on a slice, for one setting or hundreds of thousands at once.
+
+    >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=64, input_tokens=2048, weights="int8")
+    >>> est.layouts, est.fits
+    ({'prefill': 'ws2d-batch', 'decode': 'ws2d-batch'}, True)
+    >>> mtf.costs.inference("palm-540b", "v4:4x4x4", batch=2 ** np.arange(4, 11)).step_seconds.shape
+    (7,)
+
+The steps that are timed are those of `mtf.model.plan_phase`, which also run: each structure is planned once, as a
+template (`structures`), and worked out for all settings that share it with the formulas of `mtf.price`. Source: arXiv
+2211.05102, sections 3 and 4. Next file to read: `settings`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mtfcore.costs.serving.choosing import phases
+from mtfcore.costs.serving.estimate import Estimate
+from mtfcore.costs.serving.settings import read_settings
+from mtfcore.errors import LayoutError
+
+
+def inference(
+    cfg: Any, topology: Any, batch: Any = 1, input_tokens: Any = 2048, output_tokens: Any = 64, cached_tokens: Any = 0,
+    weights: Any = "bf16", cache: Any = "bf16", ffn: Any = "auto", attention: Any = "auto", model: str = "calibrated",
+    reserve: Any = 0.1, price_per_chip_hour: Any = None,
+) -> Estimate:  # fmt: skip
+    """Times, memory, shares and choices of serving `batch` sequences together.
+
+    `cfg` (configurations or their names), `topology` and all others may be arrays, which broadcast. Each sequence has
+    `cached_tokens` from before, reads `input_tokens` and writes `output_tokens`. `ffn` is ws1d, ws2d, wg_x, wg_xy,
+    wg_xyz or auto; `attention` heads, batch or auto; a mapping {"prefill": …, "decode": …} says each phase. `model` is
+    that of time: "calibrated", "physical" or "paper". `reserve` is the share of memory kept free.
+    """
+    asked = read_settings(
+        cfg, topology, weights=weights, cache=cache, ffn=ffn, attention=attention, model=model, reserve=reserve,
+        batch=batch, input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens,
+    )  # fmt: skip
+    price = None if price_per_chip_hour is None else _price(price_per_chip_hour, asked.shape)
+    return Estimate(asked, model, phases(asked, model), price)
+
+
+def _price(value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or not np.all((array >= 0) & np.isfinite(array)):
+        what = f"price_per_chip_hour is {value!r:.100}"
+        raise LayoutError(f"inference: {what}; expected your own price of a chip-hour, 0 or more")
+    return np.broadcast_to(array, shape).ravel().astype(float)

@@ -1,0 +1,149 @@
+"""What is asked of `inference`, as columns: one row for each setting, whatever was broadcast, checked before use.
+
+    >>> asked = read_settings(palm, "v4:4x4x4", batch=[64, 512], weights=["int8", "bf16"])
+    >>> asked.shape, asked.models, asked.numbers["batch"]
+    ((2,), (<palm-540b>,), array([ 64, 512]))
+
+Models, topologies and words are kept once each, and a column says which of them a row has. Next file to read: `grids`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtfcore.costs.step_time import MODELS
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.model.configs import Config, config
+from mtfcore.model.serving import ATTENTION, FEEDFORWARD, PHASES
+from mtfcore.model.storing import stored_dtype
+from mtfcore.notation import as_whole
+from mtfcore.topologies import Topology, topology
+
+LEAST = {"batch": 1, "input_tokens": 1, "output_tokens": 0, "cached_tokens": 0}
+MOST = 10**9  # more is a slip of the keyboard
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Columns of equal length: numbers, and for models, topologies and words the index of each row's."""
+
+    shape: tuple[int, ...]
+    models: tuple[Config, ...]
+    topologies: tuple[Topology, ...]
+    words: Mapping[str, tuple[str, ...]]  # weights, cache, and ffn and attention of each phase: the words in use
+    which: Mapping[str, np.ndarray]  # "models", "topologies" and each of the words: the index of a row's
+    numbers: Mapping[str, np.ndarray]
+    reserve: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """How many settings."""
+        return len(self.reserve)
+
+    def of_model(self, value: Callable[[Config], float]) -> np.ndarray:
+        """A number of each row's model."""
+        return np.array([value(cfg) for cfg in self.models])[self.which["models"]]
+
+    def of_topology(self, value: Callable[[Topology], float]) -> np.ndarray:
+        """A number of each row's topology."""
+        return np.array([value(slice_) for slice_ in self.topologies])[self.which["topologies"]]
+
+    def per_row(self, name: str) -> np.ndarray:
+        """A word of each row."""
+        return np.array(self.words[name], object)[self.which[name]]
+
+
+def read_settings(
+    cfg: Any, where: Any, *, weights: Any, cache: Any, ffn: Any, attention: Any, model: Any, reserve: Any,
+    **numbers: Any,
+) -> Settings:  # fmt: skip
+    """Read, check and broadcast everything; all faults at once."""
+    faults: list[str] = []
+    if model not in MODELS:
+        faults.append(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
+    columns = {name: _number(name, value, faults) for name, value in numbers.items()}
+    columns["reserve"] = _share(reserve, faults)
+    kinds: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "models": (cfg, config), "topologies": (where, topology),
+        "weights": (weights, lambda word: _dtype(word, "weights")),
+        "cache": (cache, lambda word: _dtype(word, "cache")),
+    }  # fmt: skip
+    for phase in PHASES:
+        kinds[f"{phase}_ffn"] = (_for(phase, ffn), lambda word: _word("ffn", word, FEEDFORWARD))
+        kinds[f"{phase}_attention"] = (_for(phase, attention), lambda word: _word("attention", word, ATTENTION))
+    found = {name: _index(value, read, faults) for name, (value, read) in kinds.items()}
+    refuse(faults, "inference")
+    arrays = [*(index for _, index in found.values()), *columns.values()]
+    try:
+        shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    except ValueError:
+        named = dict(zip([*found, *columns], [array.shape for array in arrays], strict=True))
+        shapes = ", ".join(f"{name} {shape}" for name, shape in named.items() if shape)
+        raise LayoutError(f"inference: shapes do not broadcast together: {shapes}") from None
+    flat = {name: np.broadcast_to(index, shape).ravel() for name, (_, index) in found.items()}
+    rows = {name: np.broadcast_to(column, shape).ravel() for name, column in columns.items()}
+    used = {name: values for name, (values, _) in found.items()}
+    return Settings(shape, used.pop("models"), used.pop("topologies"), used, flat, rows, rows.pop("reserve"))
+
+
+def _for(phase: str, value: Any) -> Any:
+    """One word for both phases, or a mapping that says each: {"prefill": "wg_xyz", "decode": "ws2d"}."""
+    return value.get(phase, AUTO) if isinstance(value, Mapping) else value
+
+
+def _index(value: Any, read: Callable[[Any], Any], faults: list[str]) -> tuple[tuple, np.ndarray]:
+    """The different values, each read once, and for every element which of them it is."""
+    single = isinstance(value, (str, Config, Topology)) or not isinstance(value, (Sequence, np.ndarray))
+    array = np.empty((), object)
+    if single:
+        array[()] = value
+    else:
+        array = np.empty(np.shape(value), object)
+        array[...] = value
+    known: dict[Any, int] = {}
+    index = np.zeros(array.shape, int)
+    for at, each in np.ndenumerate(array):
+        index[at] = known.setdefault(each, len(known))
+    values = []
+    for each in known:
+        try:
+            values.append(read(each))
+        except LayoutError as error:
+            faults.append(str(error))
+    return tuple(values), index
+
+
+def _word(name: str, word: Any, legal: Mapping[str, Any]) -> str:
+    if word != AUTO and word not in legal:
+        raise LayoutError(f"no {name} {word!r:.100}; {nearest(word, [AUTO, *legal])}")
+    return word
+
+
+def _dtype(word: Any, what: str) -> str:
+    stored_dtype(word, what)
+    return word
+
+
+def _number(name: str, value: Any, faults: list[str]) -> np.ndarray:
+    """Whole numbers within reason."""
+    array = np.asarray(value)
+    least = LEAST[name]
+    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.floor(array))))
+    if whole and array.size and bool(np.all((array >= least) & (array <= MOST))):
+        return array.astype(np.int64)
+    odd = next((each for each in array.ravel().tolist() if as_whole(each) is None or not least <= each <= MOST), value)
+    faults.append(f"{name} is {odd!r:.100}; expected whole numbers from {least} to {MOST:,}")
+    return np.full(array.shape, least)
+
+
+def _share(value: Any, faults: list[str]) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind in "iuf" and bool(np.all((array >= 0) & (array < 1))):
+        return array.astype(float)
+    faults.append(f"reserve is {value!r:.100}; expected a share from 0 up to, not including, 1")
+    return np.zeros(array.shape)
