@@ -11,8 +11,12 @@ read: `prediction`.
 """
 
 from mtfcore.costs.against_published.comparing import Comparison, compare, left_out, table_of
+from mtfcore.costs.against_published.explained import EXPLAINED
 from mtfcore.costs.against_published.predicting import predicted
 from mtfcore.costs.against_published.prediction import Prediction
-from mtfcore.costs.against_published.summing import Errors, errors, summary
+from mtfcore.costs.against_published.summing import Errors, errors, latencies, summary
 
-__all__ = ["Comparison", "Errors", "Prediction", "compare", "errors", "left_out", "predicted", "summary", "table_of"]
+__all__ = [
+    "EXPLAINED", "Comparison", "Errors", "Prediction", "compare", "errors", "latencies", "left_out", "predicted",
+    "summary", "table_of",
+]  # fmt: skip

@@ -5,7 +5,7 @@
     ('1,320', 1332.9, 0.98, True)
 
 `agrees`: our value rounds to what is printed, by half a unit of the last printed digit. Errors are relative to the
-printed value. Next file to read: `summing`.
+printed value. Next file to read: `explained`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mtfcore.costs.against_published.explained import EXPLAINED, FAR
 from mtfcore.costs.against_published.predicting import predicted
 from mtfcore.costs.against_published.prediction import Prediction
 from mtfcore.numbers import digits
@@ -32,6 +33,8 @@ class Comparison:
         """Ours over printed, less one; None where either is words or nothing can be divided."""
         if not self.row.value or isinstance(self.prediction.value, str):
             return None
+        if self.row.quantity == "more latency":  # so much more of a step: the error is the step's
+            return (100 + self.prediction.value) / (100 + self.row.value) - 1
         return self.prediction.value / self.row.value - 1
 
     @property
@@ -66,6 +69,7 @@ COLUMNS = (
     Column("error", "error", lambda error: "0.0%" if abs(error) < 0.0005 else f"{error:+.1%}", is_number=True),
     Column("agrees", "as printed"),
     Column("bound", "set by", wraps=True),
+    Column("why", "why", below=True),
 )
 
 
@@ -77,6 +81,7 @@ def table_of(comparisons: Iterable[Comparison], title: str = "") -> Table:
             "table": each.row.table, "name": each.row.name, "quantity": each.row.quantity,
             "published": f"{each.row.printed} {each.row.unit}".strip(), "ours": _ours(each), "error": each.error,
             "agrees": "yes" if each.agrees else "", "bound": each.prediction.bound,
+            "why": EXPLAINED.get(each.row.key, "") if abs(each.error or 0) > FAR else "",
         }
         for each in comparisons
     ]  # fmt: skip

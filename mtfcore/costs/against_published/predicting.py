@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mtfcore import costs
 from mtfcore.costs.against_published.closed_forms import blocks, communication, crossing, two_layers
 from mtfcore.costs.against_published.dimensions import cluster, context, dimension, hardware, kept
 from mtfcore.costs.against_published.latencies import latency
@@ -56,6 +55,4 @@ def predictor(row: Published) -> Predictor | None:
 def predicted(row: Published) -> Prediction | None:
     """What this library says of a row's setup; None where the row is left out."""
     found = predictor(row)
-    if found is latency and not hasattr(costs, "inference"):
-        return None
     return found(row) if found else None

@@ -64,7 +64,7 @@ def chip_of(row: Published) -> str:
 
 def is_fitted(row: Published) -> bool:
     """Whether its chip's constants were fitted on it."""
-    return row.key in _calibration().get(chip_of(row), {}).get("fitted_on", ())
+    return row.key.startswith(tuple(_calibration().get(chip_of(row), {}).get("fitted", ())))
 
 
 # ---- for people
