@@ -4,7 +4,7 @@
     ['0.1 %; crossings and programs exact']
 
 Kept as data, `artefacts.json`, and read by a test, so that no name in it goes stale. Source: the two papers, arXiv
-1811.02084 and 2211.05102. Next file to read: `chips`.
+1811.02084 and 2211.05102. Last file of the published figures.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ configuration), `topology`, `phase` (prefill, decode or total), `batch`, `input_
 why a row is not predicted. `sure` is "seen" (read in the named source) or "computed", and then `how` shows from what.
 
 Source: "Mesh-TensorFlow" (arXiv 1811.02084) and "Efficiently Scaling Transformer Inference" (arXiv 2211.05102). Next
-file to read: `costs/against_published`.
+file to read: `arithmetic`.
 """
 
 from __future__ import annotations
