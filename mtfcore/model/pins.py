@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import mtfcore as mtf
+from mtfcore.notation import format_items, parse
 from mtfcore.tensor import Tensor
 
 Weights = Mapping[str, Tensor]
@@ -39,9 +40,16 @@ def product(x: Tensor, w: Weights, name: str, dims: str, pins: Pins = FREE, *, f
     at = pin.at or None
     if scale is None:
         return mtf.einsum(x, weight, out=dims if follow else pin.out or dims, at=at, follow=follow)
-    weight = exactly(weight, pin.at[1]) if at else weight  # moved as it is stored
+    if at:  # moved as they are stored, the scale along with its matrix
+        weight, scale = exactly(weight, pin.at[1]), exactly(scale, _part(pin.at[1], scale))
     found = mtf.einsum(x, mtf.cast(weight, x.dtype), out=dims, at=at, follow=True) * scale
     return found if follow else mtf.reshard(found, pin.out or dims)
+
+
+def _part(where: str, t: Tensor) -> str:
+    """Of a text, what it says of the dimensions of t."""
+    axes = {item.name: item.axes for item in parse(where)}
+    return format_items(t.names, tuple(axes[name] for name in t.names))
 
 
 def brought(t: Tensor, site: str, pins: Pins) -> Tensor:

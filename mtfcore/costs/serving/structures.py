@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mtfcore.costs.templates import Template
+from mtfcore.costs.templates_learned import Lessons
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
 from mtfcore.model.configs import Config
@@ -24,6 +25,7 @@ from mtfcore.model.phases import plan_placed
 from mtfcore.model.places import Placement, letters, placement
 from mtfcore.model.reasons import possible
 from mtfcore.model.serving import SERVING
+from mtfcore.steps import Program
 
 Grid = tuple[int, int, int]  # sizes of the mesh axes x, y, z
 
@@ -31,6 +33,7 @@ PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 7
 VARIED = ("batch", "new", "cached", "d_model", "d_ff", "kv_heads", "group", "head_size", "vocab", "layers")
 KIND = ("attention", "block", "norm", "activation", "positions", "tied", "biases", "qkv_biases")
 ROOMY = 10**9  # more positions than any setting has: whether learned ones suffice is asked of each setting
+_LESSONS: dict[tuple, Lessons] = {}  # of each kind of model and phase
 SUBSETS = [axes for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
 
@@ -75,10 +78,11 @@ class _Key:
     def __init__(self, at: _Sizes, phase: str, where: Placement, grid: Grid, weights: str, cache: str) -> None:
         self.at, self.phase, self.where, self.grid, self.weights, self.cache = at, phase, where, grid, weights, cache
         kind = tuple(getattr(at.cfg, name) for name in KIND)
+        self.kind = (kind, phase, at.new > 1, at.cached > 0, weights, cache)
         places = tuple(sorted(where.place.items())), tuple(sorted(where.pins.items())), where.layout
         sizes = {**letters(at.cfg), "B": at.batch, "L": at.new}
         codes = tuple(divides(sizes[name], grid) for name in "BLEFHKGDV")
-        self.text = (kind, phase, grid, at.cached > 0, weights, cache, places, codes)
+        self.text = (self.kind, grid, places, codes)
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -92,21 +96,16 @@ def divides(size: int, grid: Grid) -> int:
     return sum((size % math.prod(grid[axis] for axis in axes) == 0) << bit for bit, axes in enumerate(SUBSETS))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
 def _template(key: _Key) -> Template:
-    at, mesh = key.at, Mesh(dict(zip("xyz", key.grid, strict=True)))
-    first, faults = _planned(key, at, mesh), []
-    for turn in range(3):  # with unlucky primes two sizes of the second plan may be alike
-        try:
-            plans = first, _planned(key, _other(at, key.grid, turn), mesh)
-            return Template.of(*plans, sizes=[_names(at.cfg), _names(_other(at, key.grid, turn).cfg)])
-        except LayoutError as error:
-            faults.append(str(error))
-    raise LayoutError(f"no template of {key.phase} for {at.cfg.name} on mesh {mesh}: {faults[0]}")
+    mesh = Mesh(dict(zip("xyz", key.grid, strict=True)))
 
+    def plan(turn: int) -> tuple[Program, dict[str, int]]:
+        at = key.at if turn == 0 else _other(key.at, key.grid, turn - 1)
+        made = plan_placed(at.cfg, key.phase, mesh, key.where, at.batch, at.new, at.cached, key.weights, key.cache)
+        return made, _names(at.cfg)
 
-def _planned(key: _Key, at: _Sizes, mesh: Mesh):
-    return plan_placed(at.cfg, key.phase, mesh, key.where, at.batch, at.new, at.cached, key.weights, key.cache)
+    return _LESSONS.setdefault(key.kind, Lessons()).template(plan)
 
 
 def _names(cfg: Config) -> dict[str, int]:
