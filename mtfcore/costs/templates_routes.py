@@ -4,7 +4,7 @@
     template.seconds(sizes, mesh, rates, legs, routes).total
 
 A gather only asks what its group's legs are; a permute asks who holds what, on the real grid. There are few wirings,
-so each is routed once (`permute_routes`). Next file to read: `templates_family`.
+so each is routed once (`permute_routes`). Next file to read: `templates_learned`.
 """
 
 from __future__ import annotations

@@ -103,17 +103,10 @@ class Meanings:
                           + ", ".join(f"{s.name} {_listed(sizes)}" for s, sizes in self.varied.items()))  # fmt: skip
 
 
-def apart(
-    sizes: Mapping[str, int], fixed: Iterable[str] = (), mesh: Iterable[int] = (), turn: int = 0
-) -> dict[str, int]:
-    """Other sizes to plan at: each times a prime of its own, so that what divides by an axis of the mesh still does.
-
-    Primes that divide an axis are left out, 2 always; another `turn` hands them out otherwise.
-    """
-    primes = [prime for prime in PRIMES if all(size % prime for size in mesh)]
-    free = [name for name in sizes if name not in fixed]
-    factors = {name: primes[(place + turn) % len(free)] for place, name in enumerate(free)}
-    return {name: size * factors.get(name, 1) for name, size in sizes.items()}
+def apart(sizes: Mapping[str, int], fixed: Iterable[str] = ()) -> dict[str, int]:
+    """Other sizes to plan at: each times an odd prime of its own, so what divides by powers of 2 goes on dividing."""
+    odd = iter(PRIMES)
+    return {name: size if name in fixed else size * next(odd) for name, size in sizes.items()}
 
 
 def _listed(numbers: Numbers) -> str:
