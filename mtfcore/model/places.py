@@ -109,11 +109,16 @@ class _Cut:
         self.keys = self.at_rest(KEY_HEADS[cfg.attention])
         by_batch = partition.attention == "batch"
         self.core = core_of(cfg, self.sizes, self.batch, batch, length, by_batch, "x" in ffn.stored_f)
-        self.table = spread(self.stored_f, {"V": cfg.vocab}, self.sizes)
+        share = cfg.d_model // self.parts(self.stored_e)
+        on, _ = spread(self.stored_f, {"V": cfg.vocab, "E": share}, self.sizes)
+        self.table = [("V", on["V"]), ("E", self.stored_e + on["E"])]
         self.n_sequences = batch
 
     def here(self, axes: str) -> str:
         return "".join(axis for axis in axes if axis in self.sizes)
+
+    def parts(self, axes: str) -> int:
+        return math.prod(self.sizes[axis] for axis in axes)
 
     def at_rest(self, heads: tuple[str, ...]) -> dict[str, str]:
         """The axes of a projection's outputs at rest: heads first, then D."""
@@ -134,11 +139,9 @@ class _Cut:
         for name in matrices.keys() & found.keys():
             found[name] = text(*matrices[name])
             found[f"{name}_scale"] = text(*([e] if OUTPUTS[name] else matrices[name][1:]))
-        on, over = self.table
-        for name in {"embedding", "softmax"} & found.keys():
-            found[name] = text(("V", on["V"]), ("E", self.stored_e + over))
+        found |= {name: text(*self.table) for name in ("embedding", "softmax") if name in found}
         if "positions" in found:
-            found["positions"] = text(("P", ""), ("E", self.stored_e + self.stored_f))
+            found["positions"] = text(("P", ""), *self.turned(self.stored_e + self.stored_f)[1:])
         kept = text(("B", self.core.batch), *self.core.keys.items())
         return found | {"tokens": ""} | dict.fromkeys(("cache_k", "cache_v", "cache_k_scale", "cache_v_scale"), kept)
 
@@ -162,17 +165,20 @@ class _Cut:
             "logits": self.logits(),
         }  # fmt: skip
         if self.batch:  # the table turns, so that what is looked up needs no summing: it goes from E to B at once
-            found["embedding"] = Pin(out=text(("V", ""), ("E", self.e + self.f + self.batch)))
+            found["embedding"] = Pin(out=text(*self.turned(self.e + self.f + self.batch)))
         return found
+
+    def turned(self, axes: str) -> list[tuple[str, str]]:
+        """A table cut along E, by all axes that divide it."""
+        on, _ = spread(axes, {"E": self.cfg.d_model, "V": self.cfg.vocab}, self.sizes)
+        return [("V", on["V"]), ("E", on["E"])]
 
     def logits(self) -> Pin:
         """The last position's: the table stays, as the matrices do in ws2d, and the vocabulary ends up cut by all."""
-        on, over = self.table
-        e = self.stored_e + over
-        shares = {"V": self.cfg.vocab // math.prod(self.sizes[axis] for axis in on["V"]), "B": self.n_sequences}
-        more, _ = spread(e, shares, self.sizes)
-        at = text(("B", ""), ("L", ""), ("E", e)), text(("V", on["V"]), ("E", e))
-        return Pin(at, text(("B", more["B"]), ("V", on["V"] + more["V"])))
+        (_, v), (_, e) = self.table
+        more, _ = spread(e, {"V": self.cfg.vocab // self.parts(v), "B": self.n_sequences}, self.sizes)
+        at = text(("B", ""), ("L", ""), ("E", e)), text(*self.table)
+        return Pin(at, text(("B", more["B"]), ("V", v + more["V"])))
 
 
 def core_of(
