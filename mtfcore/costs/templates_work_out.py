@@ -6,7 +6,7 @@
 
 Rows share most of what they are made of: B/x · L stands in nearly all. So each quotient, product and sum is one
 operation on *registers*, and one that has been made before is used again. Sizes that are plain numbers make registers
-that are plain numbers, and smaller arrays smaller ones. Next file to read: `pricing`.
+that are plain numbers, and smaller arrays smaller ones. Next file to read: `templates_time`.
 """
 
 from __future__ import annotations
