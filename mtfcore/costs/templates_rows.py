@@ -62,7 +62,7 @@ class Row:
     product: tuple[Volume, ...]  # batch, rows, columns, depth; empty where there is none
     n_bytes: Volume | None  # of a collective: what one device holds before
     traffic: tuple[Traffic, ...]
-    moved: tuple[tuple[Axes, ...], ...] = ()  # of a permute or an exchange: axes by dimension before and after
+    moved: tuple = ()  # of a permute or an exchange: axes by dimension before and after, and how far
     label: str = dataclasses.field(default="", compare=False)
     step: Step | None = dataclasses.field(default=None, compare=False)  # in the first plan
     count: int = dataclasses.field(default=1, compare=False)
@@ -106,7 +106,6 @@ def _row(works: Sequence[Work], meanings: Meanings) -> Row:
     volume = lambda locals_, factor=1: _volume(locals_, factor, meanings)  # noqa: E731
     held = [_access(Access(each.step.before[0], each.step.dtype, "")) for each in works] if step.is_collective else []
     pairs = zip(*[(*work.reads, *work.writes) for work in works], strict=True)
-    moved = (*step.before[0].axes, (), *step.after.axes) if step.kind in ("permute", "all_to_all") else ()
     return Row(
         step.kind, step.dtype, step.axes,
         turns=_turns(works, meanings),
@@ -114,8 +113,15 @@ def _row(works: Sequence[Work], meanings: Meanings) -> Row:
         n_bytes=volume(held, itemsize(step.dtype)) if held else None,
         traffic=tuple(Traffic(volume([_access(a) for a in same], itemsize(same[0].dtype)), same[0].name)
                       for same in pairs),
-        moved=moved, label=step.label(), step=step,
+        moved=_moved(step), label=step.label(), step=step,
     )  # fmt: skip
+
+
+def _moved(step: Step) -> tuple:
+    """What decides the way of blocks that have one sender and one receiver."""
+    if step.kind not in ("permute", "halo_exchange", "all_to_all"):
+        return ()
+    return (step.before[0].axes, step.after.axes, step.params.get("distance"), step.params.get("wrap"))
 
 
 def _access(access: Access) -> Local:

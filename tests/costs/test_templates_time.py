@@ -108,3 +108,24 @@ def test_permutes_take_their_way_over_the_real_grid():
             assert is_near(found.total[1, number], cost.additive_seconds)
             assert abs(found.parts["link"][1, number] - cost.parts["link"]) <= 1e-12 * cost.additive_seconds
         assert (found.total[0] < found.total[1]).all()
+
+
+def test_neighbours_rows_take_as_many_hops_as_they_go():
+    """Shifts by one device and by two: rows of their own, each with its way over the ring."""
+
+    @mtf.function
+    def shifted(t: "batch length"):
+        return mtf.shift(t, "length", 64) + mtf.shift(t, "length", 128)
+
+    def plan(parts: int, batch: int) -> mtf.Program:
+        return mtf.plan(shifted, mtf.Mesh(x=parts), "length:x", sizes=f"batch:{batch} length:{64 * parts}", dtype="f32")
+
+    template = Template.of(plan(4, 6), plan(8, 10))
+    assert [row.kind for row in template.rows] == ["halo_exchange", "halo_exchange", "pointwise"]
+    for parts in (4, 8):
+        program = plan(parts, 2**16)
+        wired = wire(program.mesh, "v5e:4x8" if parts == 8 else "v4:4x4x4")
+        at, sizes = rates(wired.topology.chip, "physical"), {"batch": 2**16, "length": 64 * parts}
+        found = template.seconds(sizes, {"x": parts}, at, wired.legs, routes_on([wired]))
+        assert is_near(found.total, price(program, wired.topology, "physical", wired).additive_seconds)
+        assert (found.rows[1] > found.rows[0]) == (parts == 8)  # to the device across a ring of 4 both ways are open
