@@ -23,7 +23,7 @@ from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.model.configs import Config, sizes_of
 from mtfcore.model.pins import Pin
-from mtfcore.model.serving import ServingPartition
+from mtfcore.model.serving import ServingPartition, text
 from mtfcore.model.storing import OUTPUTS, stored_texts
 
 QUERY_HEADS = {"multihead": ("H",), "grouped": ("K", "G"), "multiquery": ("H",)}
@@ -79,11 +79,6 @@ def spread(order: Iterable[str], dims: Mapping[str, int], sizes: Mapping[str, in
             left[name] //= sizes[axis]
             on[name] += axis
     return on, over
-
-
-def text(*dims: tuple[str, str]) -> str:
-    """Dimensions with their axes in our notation."""
-    return " ".join(f"{name}:{axes}" if axes else name for name, axes in dims)
 
 
 def letters(cfg: Config) -> dict[str, int]:

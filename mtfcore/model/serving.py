@@ -44,16 +44,18 @@ class Feedforward:
 
     @property
     def sites(self) -> dict[str, str]:
-        """Where each tensor of the feedforward layer lies, in our notation: the paper's figures 2 and A.1."""
-        at = {letter: f":{axes}" if axes else "" for letter, axes in (("B", self.batch), ("E", self.e), ("F", self.f))}
-        batch, rest, hidden = f"B{at['B']} L", f":{self.rest}" if self.rest else "", f":{self.f + self.e}"
+        """Where each tensor of the feedforward layer lies: figures 2 and A.1 of the paper, with the order of axes."""
+        rows, e, f = (("B", self.batch), ("L", "")), ("E", self.e), ("F", self.f)
         return {
-            "stored": f"E{f':{self.stored_e}' if self.stored_e else ''} F:{self.stored_f}",
-            "residual": f"{batch} E{rest}",
-            "x": f"{batch} E{at['E']}", "w_in": f"E{at['E']} F{at['F']}",
-            "hidden": f"{batch} F{hidden if self.f + self.e else ''}",
-            "h": f"{batch} F{at['F']}", "w_out": f"F{at['F']} E{at['E']}",
+            "stored": text(("E", self.stored_e), ("F", self.stored_f)),
+            "residual": text(*rows, ("E", self.rest)), "x": text(*rows, e), "w_in": text(e, f),
+            "hidden": text(*rows, ("F", self.f + self.e)), "h": text(*rows, f), "w_out": text(f, e),
         }  # fmt: skip
+
+
+def text(*dims: tuple[str, str]) -> str:
+    """Dimensions with their axes in our notation."""
+    return " ".join(f"{name}:{axes}" if axes else name for name, axes in dims)
 
 
 FEEDFORWARD: dict[str, Feedforward] = {
