@@ -45,7 +45,9 @@ class Template:
     any_mesh: bool  # whether mesh axes may have any size, though the plans did not vary them
 
     @classmethod
-    def planned(cls, plan: Callable[[dict[str, int]], Program], sizes: Mapping[str, int], fixed: Iterable[str] = ()):
+    def planned(
+        cls, plan: Callable[[dict[str, int]], Program], sizes: Mapping[str, int], fixed: Iterable[str] = ()
+    ) -> Template:
         """From what `plan` gives at these sizes and at others (`templates_sizes.apart`), but for those `fixed`."""
         tries = (dict(sizes), apart(sizes, fixed))
         return cls.of(*map(plan, tries))
@@ -60,6 +62,9 @@ class Template:
         """
         if not programs or not all(isinstance(program, Program) for program in programs):
             raise LayoutError(f"a template is made of programs, such as mtf.plan gives, got {programs!r:.200}")
+        if len({program.mesh.names for program in programs}) > 1:
+            raise LayoutError("plans on meshes of other axes have no template in common: "
+                              f"{', '.join(str(program.mesh) for program in programs)}")  # fmt: skip
         more = sizes or [{}] * len(programs)
         known = [
             input_sizes([port.sharding for port in p.inputs]) | dict(s) for p, s in zip(programs, more, strict=True)
@@ -103,6 +108,8 @@ class Template:
             elif not self._may_be_any(symbol) and np.any(np.not_equal(value, known[symbol][0])):
                 faults.append(f"{symbol.kind} {symbol.name} is {known[symbol][0]} in every plan of this template; "
                               "give it a plan with another")  # fmt: skip
+            elif np.any(np.less(value, 1)) or np.any(np.not_equal(value, np.floor(value))):
+                faults.append(f"{symbol.kind} {symbol.name} is {value!r:.100}; expected whole numbers of at least 1")
         missing = [symbol for symbol in known if symbol not in given and self._may_be_any(symbol)]
         faults += [f"no value for {symbol.kind} {symbol.name}" for symbol in missing]
         refuse(faults, f"template of {self.name}")

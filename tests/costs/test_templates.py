@@ -249,5 +249,12 @@ def test_what_is_unknown_missing_or_fixed_is_refused_at_once():
     assert "no size 'bach'; did you mean 'batch'" in text and "no value for size batch" in text
     assert "size io is 64 in every plan of this template" in text and "axis idle is 1 in every plan" in text
     assert "no value for axis cols" in text
+    with pytest.raises(LayoutError) as raised:
+        template.evaluate({"batch": [8, 0], "hidden": 2.5, "io": 64}, {"rows": 2, "cols": -1})
+    text = str(raised.value)
+    assert "size batch is [8, 0]; expected whole numbers of at least 1" in text and "size hidden is 2.5" in text
+    assert "axis cols is -1" in text
     with pytest.raises(LayoutError, match="a template is made of programs"):
         Template.of()
+    with pytest.raises(LayoutError, match=r"meshes of other axes .*: rows:2 cols:2, rows:2$"):
+        Template.of(plan(sizes[0], {"rows": 2, "cols": 2}), case("two_layers", "batch:rows")[0](sizes[1], {"rows": 2}))
