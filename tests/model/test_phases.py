@@ -6,12 +6,15 @@ import functools
 
 import numpy as np
 import pytest
+from core.sweep.checking import counted_traffic, planned_traffic
 
 import mtfcore as mtf
 from mtfcore.functions import Function
 from mtfcore.model import block as blocks
+from mtfcore.model.past import Keys, attend_parts, new_keys, quantised
 from mtfcore.model.phases import phase
 from mtfcore.model.pins import Pin, product
+from mtfcore.model.serving import SERVING
 from mtfcore.model.storing import stored_texts, whole_numbers
 
 BATCH, KEPT = 8, 4
@@ -149,6 +152,31 @@ def test_sums_over_devices_of_whole_numbers(cut):
     assert [(step.kind, step.dtype) for step in program.collectives()] == [("reduce_scatter", "f32")] * (cut[0] == "E")
 
 
+@pytest.mark.parametrize("cut", ["B:x", "K:x", "L:x"])
+def test_a_cache_of_whole_numbers_is_near_the_floats(cut):
+    """Two parts, S and N, in one softmax; each vector of keys and values has a scale."""
+    cfg, random = mtf.model.config("tiny-grouped", heads=4), np.random.default_rng(2)
+    dims = {"q": "B L K G D", "k": "B S K D", "v": "B S K D", "new_k": "B L K D", "new_v": "B L K D"}
+    sizes = {"B": 2, "L": 2, "S": 6, "K": 2, "G": 2, "D": 16}
+    arrays = {name: random.normal(size=[sizes[letter] for letter in text.split()]).astype(np.float32)
+              for name, text in dims.items()}  # fmt: skip
+
+    def call(q, k, v, new_k, new_v):
+        (k, k_scale), (v, v_scale) = quantised(k), quantised(v)
+        past = Keys(k, v, "S", None, k_scale, v_scale)
+        return attend_parts(cfg, q, [past, new_keys(new_k, new_v, "N", blocks.causal(q, "N"))])
+
+    place = {name: cut for name, text in dims.items() if cut[0] in text}
+    found = mtf.simulate(mtf.plan(Function.of("attended", dims, call), "x:2", sizes=sizes, place=place))(**arrays)
+    q, (k, v) = arrays["q"].astype(np.float64), (np.concatenate([arrays[n], arrays[f"new_{n}"]], 1) for n in "kv")
+    scores = np.einsum("blkgd,bskd->bkgls", q, k) / 4
+    scores[..., 0, 7] = -np.inf  # the first new token does not see the second
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = np.einsum("bkgls,bskd->blkgd", shares / shares.sum(-1, keepdims=True), v)
+    assert 1e-5 < np.abs(found - expected).max() < 3 * np.abs(v).max() / 127
+
+
+@pytest.mark.long
 def test_int8_weights_and_cache_stay_near_the_floats():
     """Eight bits of each output's largest weight: rounding errors of 1/254, of some tens of products in a row."""
     name = "grouped"
@@ -193,6 +221,21 @@ def test_a_step_of_540b_is_one_loop_and_its_flops_are_those_of_its_matrices():
         "i32", "i8", "bf16", "bf16", "bf16",
     ]  # fmt: skip
     assert program.outputs[0].sharding.text() == "B V:zyx"
+
+
+@pytest.mark.parametrize(("kind", "weights"), [("prefill", "bf16"), ("decode", "int8")])
+@pytest.mark.parametrize("partition", SERVING)
+def test_what_is_sent_is_counted_in_what_runs(partition, kind, weights):
+    """Planned for PaLM 540B's layers, on 8 devices: nothing is run, the jaxpr is read."""
+    (ffn, attention), cfg = partition.split("-"), mtf.model.config("palm-540b")
+    more = {"new_tokens": 64} if kind == "prefill" else {"cached_tokens": 64}
+    program = mtf.model.plan_phase(
+        cfg, kind, MESH, ffn=ffn, attention=attention, batch=64, weights=weights, cache=weights, **more
+    )
+    run = mtf.simulate(program)
+    counted = mtf.count(run.fn, *run.shapes)
+    assert counted_traffic(counted) == planned_traffic(program)
+    assert counted.flops == program.flops()
 
 
 def test_the_cache_is_read_where_it_lies_and_never_copied():
