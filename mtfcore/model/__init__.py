@@ -6,7 +6,10 @@
     layout = mtf.model.partitions["mtf-2d"].layout                         # data: B:rows V:cols F:cols H:cols
     prog = mtf.plan(loss, "rows:16 cols:32", layout, sizes="B:256 L:256", dtype="bf16")
 
-Importing this loads no JAX. First file to read: `configs`, then `params`, `block`, `transformer`; `partitioning`.
+    step = mtf.model.plan_phase("palm-540b", "decode", "x:4 y:4 z:4", attention="batch", batch=64, cached_tokens=2048)
+
+Importing this loads no JAX. First file to read: `configs`, then `params`, `block`, `transformer`; `partitioning`. How a
+model is served: `pins`, `serving`, `places`, `reasons`, `storing`, `past`, `phases`.
 """
 
 import importlib
