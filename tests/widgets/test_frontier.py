@@ -8,22 +8,31 @@ import pytest
 
 import mtfcore as mtf
 from widgets import frontier, planner
-from widgets.explorers.estimates import Setup, plan
+from widgets.explorers import plan_finding
+from widgets.explorers.estimates import Setup, forget, plan
 from widgets.figures.frontier import AT
 
 
+@pytest.fixture(autouse=True)
+def no_looking_around(monkeypatch):
+    """The planner that is loaded looks at nothing beside its plan."""
+    monkeypatch.setattr(plan_finding, "around", lambda setup: iter(()))
+
+
 def small(**settings):
-    return frontier(**{"models": "palm-8b", "chips": "v4", "weights": "int8", "most_chips": 8, "most_batch": 16,
-                       **settings})  # fmt: skip
+    given = {"models": "palm-8b", "chips": "v4", "weights": "int8", "most_chips": 4, "most_batch": 4}
+    explorer = frontier(**{**given, **settings})
+    explorer.queue.join(60)
+    return explorer
 
 
 def published(**settings):
-    return frontier(models="palm-540b", weights="int8", most_chips=64, most_batch=64, **settings)
+    return small(models="palm-540b heads=64", most_chips=1, **settings)
 
 
 def test_points_are_plans_of_every_slice_and_batch():
     explorer = small()
-    assert explorer.kind == "ok" and explorer.value["n_trials"] == 4 * 5
+    assert explorer.kind == "ok" and explorer.value["n_trials"] == 3 * 3
     point = explorer.value["points"][-1]
     own = plan(Setup(mtf.model.config("palm-8b"), point["topology"], point["batch"], weights="int8"))
     assert point["step"] == pytest.approx(own["step_seconds"])
@@ -42,8 +51,16 @@ def test_a_slider_is_one_event_and_one_message():
     explorer, events, pushed = small(), [], []
     explorer.observe(events.append, "state")
     explorer.picture.observe(pushed.append, "html")
-    explorer.top.press({"most_batch": 32}, released=False)
-    assert explorer.kind == "ok" and len(events) == len(pushed) == 1
+    explorer.top.press({"most_batch": 2}, released=False)
+    assert explorer.kind == "ok" and len(events) == len(pushed) == 1 and explorer.value["n_trials"] == 3 * 2
+
+
+def test_the_picture_grows_while_slices_are_looked_at():
+    forget()
+    explorer = frontier(models="palm-8b", weights="int8", most_chips=2, most_batch=2)
+    assert explorer.sentence == "Looking at 2 slices at every batch." or explorer.value["points"]
+    explorer.queue.join(60)
+    assert explorer.value["n_waiting"] == 0 and len(explorer.value["points"]) == 4
 
 
 def test_a_picked_point_loads_a_planner_below():
@@ -89,14 +106,15 @@ def test_other_lengths_have_no_published_points():
 
 def test_a_model_is_added_from_the_list():
     explorer = small()
-    explorer.top.press({"add": "palm-62b"})
-    assert explorer.state["models"] == "palm-8b, palm-62b" and explorer.kind == "ok"
+    explorer.top.press({"add": "llama-3-8b"})
+    assert explorer.state["models"] == "palm-8b, llama-3-8b" and explorer.kind == "ok"
+    explorer.queue.join(60)
     assert len(explorer.value["series"]) == 2
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"models": "palm-9b"}, "did you mean"), ({"models": " "}, "no model is named"), ({"chips": "v9"}, "no chip 'v9'"),
+    [({"models": "palm-9b"}, "legal here"), ({"models": " "}, "no model is named"), ({"chips": "v9"}, "no chip 'v9'"),
      ({"models": "a,b,c,d,e,f"}, "6 models"), ({"weights": "i3"}, "legal here"), ({"weights": ""}, "legal here"),
      ({"most_chips": 0}, "most chips is 0"), ({"cache": "i3"}, "legal here")],
 )  # fmt: skip

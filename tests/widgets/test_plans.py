@@ -36,17 +36,21 @@ FOUND = {
     "prefill_seconds": 2.0, "decode_seconds": 6.4, "step_seconds": 0.1, "mfu": 0.5, "prefill_mfu": 0.6,
     "decode_mfu": 0.2, "fits": True, "layouts": {"prefill": "ws2d-heads", "decode": "ws2d-batch"},
     "bottleneck": {"prefill": "compute", "decode": "HBM: weights"},
-    "memory": {"weights": 8e9, "cache": 4e9, "activations": 1e9, "gathered": 0.0, "reserve": 3e9, "total": 16e9,
+    "memory": {"weights": 8e9, "cache": 4e9, "activations": 1e9, "gathered": 0.0, "reserve": 3e9, "total": 13e9,
                "capacity": 32e9},
     "parts": {"prefill": {"compute": 1.5, "hbm": 0.0, "link": 0.4, "launch": 0.1},
-              "decode": {"compute": 0.0, "hbm": 4.8, "link": 1.2, "launch": 0.4}},
-    "candidates": {"prefill": {"ws2d-heads": 2.0, "ws1d-heads": 3.0, "wg_x-heads": "batch 2 does not divide over x:4"},
-                   "decode": {"ws2d-batch": 6.4, "ws1d-batch": 64.0}},
-    "chip_seconds_per_token": 0.01, "max_batch": 200, "max_context": 9000,
+              "decode": {"compute": 0.0, "hbm": 0.075, "link": 0.019, "launch": 0.006}},
+    "candidates": {
+        "prefill": {"ws2d-heads": {"seconds": 2.0, "reason": ""}, "ws1d-heads": {"seconds": 3.0, "reason": ""},
+                    "wg_x-heads": {"seconds": float("nan"), "reason": "batch 2 does not divide over x:4"}},
+        "decode": {"ws2d-batch": {"seconds": 0.1, "reason": ""}, "ws1d-batch": {"seconds": 1.0, "reason": ""}},
+    },
+    "chip_seconds_per_token": 0.01, "max_batch": 200, "max_context": 9000, "warnings": [],
 }  # fmt: skip
 ABOUT = {
     "model": "a-model", "n_params": 62e9, "source": "a paper", "left_out": "", "topology": "v4:2x2x4",
-    "chips": 16, "chip": "v4", "title": "TPU v4", "price": None, "pinned": {"prefill": "auto", "decode": "auto"}, "batch": 64,
+    "chips": 16, "chip": "v4", "title": "TPU v4", "price": None, "pinned": {"prefill": "auto", "decode": "auto"},
+    "batch": 64,
     "input_tokens": 2048, "output_tokens": 64, "cached_tokens": 0, "weights": "int8", "cache": "bf16", "reserve": 10,
 }  # fmt: skip
 HELPS = [
@@ -76,10 +80,11 @@ def test_one_of_many_is_taken_out_of_every_kind_of_field():
 
 
 def test_candidates_have_seconds_or_a_reason():
-    found = candidates({"a": 1.0, "b": "heads 9 do not divide", "c": float("inf"), "d": None})
-    assert found["a"] == {"seconds": 1.0, "reason": ""}
-    assert found["b"] == {"seconds": None, "reason": "heads 9 do not divide"}
-    assert found["c"]["seconds"] is None and found["c"]["reason"] and found["d"]["reason"]
+    nan = float("nan")
+    given = {"a": {"seconds": 1.0, "reason": "", "fits": True},
+             "b": {"seconds": nan, "reason": "9 heads", "fits": False}}  # fmt: skip
+    assert candidates(given) == {"a": {"seconds": 1.0, "reason": "", "fits": True},
+                                 "b": {"seconds": None, "reason": "9 heads", "fits": False}}  # fmt: skip
 
 
 def test_answers_wear_their_origin_and_money_is_the_readers():
@@ -118,7 +123,7 @@ def test_partitions_are_sorted_and_the_impossible_say_why():
 def test_the_sentence_says_how_long_how_it_lies_what_it_waits_for_and_what_would_help():
     says = sentence(facts())
     for part in ("a-model on v4:2x2x4, batch 64: a token takes 100 ms, prefill 2 s [modelled]",
-                 "Prefill lies as ws2d-heads, decode as ws2d-batch: the fastest that is possible",
+                 "Prefill lies as ws2d-heads, decode as ws2d-batch: the fastest pair that keeps the weights once",
                  "a token waits most for HBM: weights (75 %)",
                  "What shortens a token most is v4:2x4x4: 60 ms a token [modelled]",
                  "What saves most is batch 128: 36 % less for a token [modelled]"):  # fmt: skip
@@ -155,6 +160,7 @@ TRIALS = [
     trial(chips=4, step=0.05), trial("v5e", 32, 16, 0.029), trial("h100", 8, 64, 0.04), trial("h100", 8, 1, 0.031),
     trial("v2", 8, fits=False),
 ]  # fmt: skip
+ALL = {"n_waiting": 0, "n_slices": 6}
 
 
 def test_each_slice_has_the_batch_that_costs_least_within_the_limit():
@@ -167,7 +173,7 @@ def test_a_chip_that_misses_says_how_near_it_comes():
     found = find(TRIALS, 0.030, {})
     assert set(found["nearest"]) == {"h100", "v2"} and found["nearest"]["v2"] is None
     assert found["nearest"]["h100"]["step"] == 0.031
-    says = found_sentence(found)
+    says = found_sentence({**found, **ALL})
     assert "Fewest chips under 30 ms a token: v4:8 (8 chips), batch 64" in says
     assert "h100: at best 31 ms with h100:8; v2: nothing fits [modelled]" in says
 
@@ -176,7 +182,7 @@ def test_with_prices_the_list_goes_by_money():
     found = find(TRIALS, 0.030, {"v4": 10.0, "v5e": 0.01, "h100": 1.0})
     assert [row["chip"] for row in found["rows"]] == ["v5e", "v4", "v4"]
     assert found["rows"][0]["million"] == pytest.approx(1e6 * 32 * 0.029 / 16 * 0.01 / 3600)
-    assert "Least money: v5e:32" in found_sentence(found)
+    assert "Least money: v5e:32" in found_sentence({**found, **ALL})
 
 
 def test_the_list_can_be_pressed_and_is_a_table():
@@ -190,7 +196,10 @@ def test_the_list_can_be_pressed_and_is_a_table():
 
 
 def test_nothing_met_is_said():
-    assert found_sentence(find(TRIALS, 0.001, {})).startswith("Nothing meets 1 ms a token.")
+    nothing = find(TRIALS, 0.001, {})
+    assert found_sentence({**nothing, **ALL}).startswith("Nothing meets 1 ms a token.")
+    waiting = found_sentence({**nothing, "n_waiting": 2, "n_slices": 6})
+    assert waiting.startswith("Nothing yet meets 1 ms a token.") and "on 4 slices, 2 to go." in waiting
 
 
 # ---- frontier
@@ -206,7 +215,7 @@ def test_points_lines_and_published_marks_are_drawn():
     printed = [{"phase": "decode", "model": "palm-540b heads=64", "seconds": 0.03, "chip_seconds": 0.03, "chip": "v4",
                 "topology": "v4:16", "batch": 64, "where": "Figure 1: a point", "partition": "ws2d-batch"}]  # fmt: skip
     about = {"models": ["palm-540b"], "chips": ["v4", "v5e", "h100", "v2"], "chosen": key(tried[3]),
-             "input_tokens": 2048, "output_tokens": 64}  # fmt: skip
+             "input_tokens": 2048, "output_tokens": 64, "n_waiting": 0, "n_slices": 9}  # fmt: skip
     found = frontier_facts(tried, printed, about)
     assert len(found["points"]) == 8 and found["series"] == ["palm-540b int8 v4", "palm-540b int8 v5e",
                                                              "palm-540b int8 h100"]  # fmt: skip

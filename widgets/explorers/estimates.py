@@ -1,31 +1,34 @@
-"""Estimates of `mtf.costs.inference` for the planner and the frontier: asked for once, kept by what was asked.
+"""Estimates of `mtf.costs.inference` for planner and frontier: asked for once, kept by what was asked.
 
     >>> setup = Setup(mtf.model.config("palm-540b"), "v4:4x4x4", batch=64)
     >>> plan(setup)["step_seconds"]                                     # one plan, every field, plain data
-    >>> trials([setup, ...])                                            # many at once, the few fields a list needs
+    >>> trials((setup, ...))                                            # many at once, the few fields of a list
+    >>> known_trials((setup, ...))                                      # the same if they were asked for, else None
 
-A partition may be pinned for one phase and not for the other: then each phase's numbers come from the estimate that
-was made for it, and memory is that of the fuller one. Next file to read: `planner`.
+The first estimate of a kind of model on a kind of grid plans its steps and takes a while, the next ones do not. So
+explorers draw what is known and let their worker ask for the rest, a few at a time; one thread asks at a time. Next
+file to read: `planner`.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 import mtfcore as mtf
+from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
 from widgets.figures.plans import PHASES, Facts, fields, item
 
-OWN = {
-    "prefill": ("prefill_seconds", "prefill_mfu"),
-    "decode": ("decode_seconds", "step_seconds", "decode_mfu"),
-}
-BOTH = ("layouts", "bottleneck", "parts", "candidates")
+ASKED = ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "reserve")
+FEW = 4  # settings a call, so that nobody waits long for their turn
+MOST_KEPT = 8192
 
 
 @dataclass(frozen=True)
@@ -49,71 +52,128 @@ class Setup:
         """Chips of the slice."""
         return mtf.topology(self.topology).chips
 
+    @property
+    def free(self) -> Setup:
+        """The same with the best partitions."""
+        return replace(self, prefill="auto", decode="auto")
 
-@lru_cache(maxsize=512)
+
+_PLANS: OrderedDict[Setup, Facts] = OrderedDict()
+_TRIALS: OrderedDict[Setup, Facts] = OrderedDict()
+_ASKING = threading.RLock()
+
+
+# ---- whole plans
+
+
 def plan(setup: Setup) -> Facts:
-    """Every field of one plan."""
-    if setup.prefill == setup.decode:
-        return fields(_ask([setup], setup.prefill))
-    found = {phase: fields(_ask([setup], getattr(setup, phase))) for phase in PHASES}
-    return _joined(found, setup)
+    """Every field of one plan; `LayoutError` with the reasons where it cannot be."""
+    if setup not in _PLANS:
+        ask([setup])
+    found = _PLANS[setup]
+    if faults := [f"{phase}: {_reason(found, phase)}" for phase in PHASES if not found["layouts"][phase]]:
+        raise LayoutError("\n".join(faults))
+    return found
 
 
-def _joined(found: dict[str, Facts], setup: Setup) -> Facts:
-    """Two estimates, each asked for one phase."""
-    fuller = max(found.values(), key=lambda each: each["memory"]["total"])
-    both = {name: {phase: found[phase][name][phase] for phase in PHASES} for name in BOTH}
-    own = {name: found[phase][name] for phase, names in OWN.items() for name in names}
-    seconds = own["prefill_seconds"] + own["decode_seconds"]
-    before = sum(found["prefill"][f"{phase}_seconds"] for phase in PHASES)
-    return {
-        **fuller, **both, **own, "fits": all(each["fits"] for each in found.values()),
-        "mfu": found["prefill"]["mfu"] * before / seconds,
-        "chip_seconds_per_token": found["prefill"]["chip_seconds_per_token"] * seconds / before,
-        **{name: min(each[name] for each in found.values()) for name in ("max_batch", "max_context")},
-    }  # fmt: skip
+def known_plan(setup: Setup) -> Facts | None:
+    """The plan if it was asked for and can be."""
+    found = _PLANS.get(setup)
+    return found if found and all(found["layouts"].values()) else None
 
 
-def _ask(setups: Sequence[Setup], partition: str) -> Any:
-    """One call for all, whose models and partition are the same."""
-    ffn, _, attention = partition.rpartition("-") if partition != "auto" else ("auto", "", "auto")
-    first, several = setups[0], len(setups) > 1
-
-    def every(name: str) -> Any:
-        values = [getattr(setup, name) for setup in setups]
-        return np.array(values) if several and len(set(values)) > 1 else values[0]
-
-    names = ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache")
-    given = {name: every(name) for name in names}
-    return mtf.costs.inference(
-        first.cfg, every("topology"), **given, ffn=ffn or "auto", attention=attention or "auto", reserve=first.reserve
-    )
+def ask(setups: Sequence[Setup]) -> None:
+    """Ask for plans of one model, all at once."""
+    with _ASKING:
+        missing = [setup for setup in setups if setup not in _PLANS]
+        if missing:
+            est = _estimate(missing)
+            for n, setup in enumerate(missing):
+                _keep(_PLANS, setup, fields(est, (n,)))
 
 
-@lru_cache(maxsize=64)
-def trials(setups: tuple[Setup, ...]) -> tuple[Facts, ...]:
-    """The fields of a list, of many plans of one model with the best partitions, in one call."""
-    est = _ask(setups, "auto")
-    several = len(setups) > 1
-    return tuple(_trial(setup, est, (n,) if several else ()) for n, setup in enumerate(setups))
+def _reason(found: Facts, phase: str) -> str:
+    """Why no partition can be: the first reason, which is that of the one asked for."""
+    reasons = (str(each["reason"]) for each in found["candidates"][phase].values())
+    return next((reason for reason in reasons if reason not in ("", "not asked for")), "no partition can be")
+
+
+# ---- lists of them
+
+
+def trials(setups: Sequence[Setup]) -> list[Facts]:
+    """The fields of a list, of plans of one model and slice, the batch growing; what cannot be does not fit.
+
+    Where a batch does not fit, no larger one does, and nobody asks for it.
+    """
+    with _ASKING:
+        missing = [setup for setup in setups if setup not in _TRIALS]
+        for first in range(0, len(missing), FEW):
+            some = missing[first : first + FEW]
+            est = _estimate(some)
+            for n, setup in enumerate(some):
+                _keep(_TRIALS, setup, _trial(setup, est, (n,)))
+            last = _TRIALS[some[-1]]
+            if last["layouts"]["decode"] and not last["fits"]:
+                for setup in missing[first + FEW :]:
+                    _keep(_TRIALS, setup, {**last, "batch": setup.batch, "step": np.inf, "chip_seconds": np.inf})
+                break
+    return [_TRIALS[setup] for setup in setups]
+
+
+def known_trials(setups: Sequence[Setup]) -> list[Facts] | None:
+    """The same without asking; None where one is not known yet."""
+    found = [_TRIALS.get(setup) for setup in setups]
+    return None if any(each is None for each in found) else found
 
 
 def _trial(setup: Setup, est: Any, at: tuple[int, ...]) -> Facts:
     step, topology = item(est.step_seconds, at), mtf.topology(setup.topology)
-    memory = {name: item(est.memory[name], at) for name in ("total", "capacity")}
+    memory = {name: item(est.memory[name], at) for name in ("total", "capacity", "reserve")}
     prefill = item(est.prefill_seconds, at)
     return {
-        "setup": setup, "topology": setup.topology, "chip": topology.chip.name, "chips": topology.chips,
-        "batch": setup.batch, "step": step, "prefill_seconds": prefill,
-        "chip_seconds": topology.chips * step / setup.batch,
+        "topology": setup.topology, "chip": topology.chip.name, "chips": topology.chips, "batch": setup.batch,
+        "step": step, "prefill_seconds": prefill, "chip_seconds": topology.chips * step / setup.batch,
         "prefill_chip_seconds": topology.chips * prefill / (setup.batch * setup.input_tokens),
-        "fits": bool(item(est.fits, at)), "held": memory["total"] / memory["capacity"],
+        "fits": bool(item(est.fits, at)), "held": (memory["total"] + memory["reserve"]) / memory["capacity"],
         "layouts": item(est.layouts, at), "bottleneck": item(est.bottleneck, at),
         "mfu": {"prefill": item(est.prefill_mfu, at), "decode": item(est.decode_mfu, at)},
     }  # fmt: skip
 
 
+def could_hold(setup: Setup) -> bool:
+    """Whether the weights alone fit: no need to ask where they cannot."""
+    topology, size = mtf.topology(setup.topology), {"int8": 1, "bf16": 2, "f32": 4}[setup.weights]
+    return _n_params(setup.cfg) * size <= topology.devices * topology.hbm_bytes_per_device * (1 - setup.reserve)
+
+
+@cache
+def _n_params(cfg: Config) -> int:
+    return cfg.n_params
+
+
+# ---- asking
+
+
+def _estimate(setups: Sequence[Setup]) -> Any:
+    """One call; every field has one entry a setup."""
+    given = {name: np.array([getattr(setup, name) for setup in setups]) for name in ASKED}
+    pinned = {phase: [getattr(setup, phase).rpartition("-") for setup in setups] for phase in PHASES}
+    ffn = {phase: np.array([ffn or "auto" for ffn, _, _ in words]) for phase, words in pinned.items()}
+    attention = {phase: np.array([last if ffn else "auto" for ffn, _, last in words])
+                 for phase, words in pinned.items()}  # fmt: skip
+    where = np.array([setup.topology for setup in setups])
+    return mtf.costs.inference(setups[0].cfg, where, **given, ffn=ffn, attention=attention)
+
+
+def _keep(kept: OrderedDict[Setup, Facts], setup: Setup, facts: Facts) -> None:
+    kept[setup] = facts
+    while len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
+
+
 def forget() -> None:
-    """Ask anew; for tests that change what answers."""
-    plan.cache_clear()
-    trials.cache_clear()
+    """Ask anew; for tests."""
+    with _ASKING:
+        _PLANS.clear()
+        _TRIALS.clear()

@@ -13,7 +13,7 @@ Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), Figure 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import ipywidgets
@@ -22,24 +22,25 @@ from mtfcore.errors import LayoutError, nearest
 from mtfcore.reference import latency_rows
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs
-from widgets.explorers.estimates import Setup, plan, trials
+from widgets.explorers.estimates import Setup, could_hold, known_trials, plan, trials
 from widgets.explorers.plan_finding import read_chips
 from widgets.explorers.planner import START as PLANNER
 from widgets.explorers.planner import Planner
 from widgets.figures.frontier import Facts, frontier_facts, published_points, read_key
 from widgets.figures.frontier_svg import TITLES, frontier_svg, legend_html, saved_frontier
 from widgets.figures.frontier_words import sentence, table
-from widgets.frame import Frame, Shown
+from widgets.frame import Frame, Progress, Result, Shown
 from widgets.state import State, call_text
 from widgets.views.pick_view import STYLE, PickView
 
 START: State = {
-    "models": "palm-540b, palm-62b, palm-8b", "chips": "v4", "weights": "bf16 int8", "cache": "bf16",
+    "models": "palm-540b heads=64, palm-62b, palm-8b", "chips": "v4", "weights": "bf16 int8", "cache": "bf16",
     "input_tokens": 2048, "output_tokens": 64, "most_chips": 256, "most_batch": 1024, "chosen": "",
 }  # fmt: skip
 ENDS = {"input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "most_chips": (1, plan_inputs.MOST_CHIPS),
         "most_batch": (1, 4096)}  # fmt: skip
 MOST_MODELS = 5
+LOOKING = "looking at slices and batches"
 SHOWN = ("Figure 1", "Table 2", "Table 3")
 
 
@@ -55,6 +56,8 @@ class Frontier(Frame):
         self.below = ipywidgets.VBox()
         super().__init__(**settings)
         self.children = [*self.children, self.below]
+        if self.kind == "ok":
+            self.start_refining()
         if self.state["chosen"]:
             self._load()
 
@@ -133,16 +136,46 @@ class Frontier(Frame):
         models, types = read_list(state["models"]), read_types(state["weights"])
         chips = read_chips(state["chips"])
         plan_inputs.check_words({"weights": types[0], "cache": state["cache"]})
-        tried = [trial for model in models for chip in chips for trial in _tried(model, chip, types, state)]
+        steps = search(state)
+        known = [(model, step, found) for model, step in steps if (found := known_trials(step)) is not None]
+        tried = [{**trial, "model": model, "weights": step[0].weights} for model, step, found in known
+                 for trial in found]  # fmt: skip
         lengths = (state["input_tokens"], state["output_tokens"])
         published = published_points((row for row in latency_rows() if row.table in SHOWN),
                                      [model.split()[0] for model in models], lengths)  # fmt: skip
         published = [point for point in published if point["chip"] in chips and point["weights"] in types]
         about = {"models": models, "chips": chips, "chosen": state["chosen"], "input_tokens": lengths[0],
-                 "output_tokens": lengths[1]}  # fmt: skip
+                 "output_tokens": lengths[1], "n_waiting": len(steps) - len(known), "n_slices": len(steps)}  # fmt: skip
         facts = frontier_facts(tried, published, about)
         facts["against"] = _against(facts, state["chosen"])
         return Shown(sentence(facts), facts, table(facts))
+
+    def refine(self, settings: State) -> Iterator[Progress]:
+        """Ask for the slices that nobody has asked about, until the settings change."""
+        steps = [step for _, step in search(settings)]
+        missing = [step for step in steps if known_trials(step) is None]
+        for n, step in enumerate(missing, len(steps) - len(missing) + 1):
+            if {**settings, "chosen": ""} != {**self.state, "chosen": ""}:  # the newest request waits
+                return
+            trials(step)
+            yield Progress(n, len(steps), LOOKING)
+
+    def show_progress(self, progress: Progress) -> None:
+        self.redraw()
+
+    def show_result(self, result: Result) -> None:
+        self.redraw()
+
+    def redraw(self) -> None:
+        """The same settings again, since more is known now."""
+        with self.drawing:
+            self._notes = list(self._said)
+            self._redraw()
+            self.refresh_still()
+
+    def _stamp(self, result: Result) -> str:
+        """How long it took says nothing about the plans."""
+        return "looked at slices and batches"
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(_html(shown.facts))
@@ -183,24 +216,18 @@ def read_types(text: str) -> list[str]:
     return names
 
 
-def _tried(model: str, chip: str, types: list[str], state: Mapping[str, Any]) -> list[Facts]:
-    """Every slice and batch of one model on one kind of chip."""
-    cfg = plan_inputs.read_model(model)
+def search(state: Mapping[str, Any]) -> list[tuple[str, tuple[Setup, ...]]]:
+    """Every slice whose memory holds the weights, at every batch, with the model's name; fewest chips first."""
     batches = [1 << power for power in range(state["most_batch"].bit_length())]
-    found = []
-    for weights in types:
-        for one in plan_inputs.slices_of(chip, state["most_chips"]):
-            given = {name: state[name] for name in ("input_tokens", "output_tokens", "cache")} | {"weights": weights}
-            setups = tuple(Setup(cfg, str(one), batch, **given) for batch in batches)
-            found += [{**trial, "model": model, "weights": weights} for trial in _possible(setups)]
-    return found
-
-
-def _possible(setups: tuple[Setup, ...]) -> tuple[Facts, ...]:
-    try:
-        return trials(setups)
-    except LayoutError:  # such heads do not lie on such a slice
-        return ()
+    given = {name: state[name] for name in ("input_tokens", "output_tokens", "cache")}
+    found = [
+        (model, tuple(Setup(cfg, str(one), batch, weights=weights, **given) for batch in batches))
+        for model, cfg in ((name, plan_inputs.read_model(name)) for name in read_list(state["models"]))
+        for weights in read_types(state["weights"])
+        for chip in read_chips(state["chips"])
+        for one in plan_inputs.slices_of(chip, state["most_chips"])
+    ]
+    return sorted((each for each in found if could_hold(each[1][0])), key=lambda each: each[1][0].chips)
 
 
 def _published(facts: Facts, chosen: str) -> Facts | None:

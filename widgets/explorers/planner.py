@@ -13,6 +13,7 @@ it. Next file to read: `../figures/plans`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,11 +22,11 @@ from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_finding, plan_inputs
-from widgets.explorers.estimates import Setup, plan
+from widgets.explorers.estimates import Setup, ask, known_trials, plan, trials
 from widgets.explorers.plan_prices import price_of, read_prices
 from widgets.figures import finding_html, finding_words, planner_svg, planner_words
 from widgets.figures.plans import PHASES, Facts, plan_facts
-from widgets.frame import Frame, Offer, Refused, Shown
+from widgets.frame import Frame, Offer, Progress, Refused, Result, Shown
 from widgets.state import State, call_text
 from widgets.views.pick_view import STYLE, PickView
 
@@ -39,6 +40,8 @@ FINDING = ("limit", "chips", "most_chips", "batches")
 PLANNING = ("topology", "prefill", "decode")
 ENDS = {"batch": (1, 4096), "input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "cached_tokens": (0, 1 << 20),
         "reserve": (0, 50), "limit": (1, 10_000), "most_chips": (1, plan_inputs.MOST_CHIPS)}  # fmt: skip
+OWN_WORDS = ("does not fit", "some settings do not fit")  # of warnings that the sentence says better
+WHAT = {"plan": "plans beside this one", "find": "slices and batches"}
 CACHED = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 RESERVES = (0, 5, 10, 15, 20, 30)
 
@@ -49,6 +52,12 @@ class Planner(Frame):
     question = "Which slice, which layout and which batch answer in time, and what does a token cost?"
     call = "planner"
     start = START
+    _compared = False
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.kind == "ok":
+            self.start_refining()
 
     def make_picture(self) -> PickView:
         view = PickView(label="the plan: answers, memory, time and partitions")
@@ -127,13 +136,55 @@ class Planner(Frame):
         plan_inputs.check_sizes(state, ENDS)
         (cfg, notes), prices = plan_inputs.noted_model(state["model"]), read_prices(state["price"])
         if state["mode"] == "find":
-            facts = plan_finding.found(cfg, state, prices)
+            facts = plan_finding.looked(cfg, state, prices)
             return Shown(finding_words.sentence(facts), facts, finding_words.table(facts), notes, _loads(facts))
         if state["mode"] != "plan":
             raise LayoutError(f"mode {state['mode']!r}; {' or '.join(name for name, _ in MODES)}")
         facts = planned(cfg, state, prices)
         said = (*notes, *facts["warnings"])
         return Shown(planner_words.sentence(facts), facts, planner_words.table(facts), said, tuple(ways_on(facts)))
+
+    # What takes longer: plans beside this one, slices that nobody asked about yet --------------------------------
+
+    def refine(self, settings: State) -> Iterator[Progress]:
+        """Ask for what the picture does not have yet, a little at a time, until the settings change."""
+        jobs, done, first = self._jobs(settings)
+        for n, (do, some) in enumerate(jobs, done + 1):
+            if settings != self.state:  # a hand has moved on; the newest request waits
+                return
+            with contextlib.suppress(LayoutError):  # of plans that nobody has asked for: told when somebody does
+                do(some)
+            yield Progress(n, done + len(jobs), f"looking at {WHAT[settings['mode']]}", value=n >= first)
+
+    def _jobs(self, settings: State) -> tuple[list[tuple[Any, Any]], int, int]:
+        """What to ask for, how much is known already, and after how much the picture has more to show."""
+        cfg = plan_inputs.read_model(settings["model"])
+        if settings["mode"] == "find":
+            steps = plan_finding.search(cfg, settings)
+            missing = [step for step in steps if known_trials(step) is None]
+            return [(trials, step) for step in missing], len(steps) - len(missing), 0
+        setup = setup_of(cfg, settings)
+        self._compared = False
+        return [(ask, some) for some in plan_finding.around(setup)], 0, len(plan_finding.changes(setup))
+
+    def show_progress(self, progress: Progress) -> None:
+        if progress.value and not (self.state["mode"] == "plan" and self._compared):
+            self._compared = True
+            self.redraw()
+
+    def show_result(self, result: Result) -> None:
+        self.redraw()
+
+    def redraw(self) -> None:
+        """The same settings again, since more is known now."""
+        with self.drawing:
+            self._notes = list(self._said)
+            self._redraw()
+            self.refresh_still()
+
+    def _stamp(self, result: Result) -> str:
+        """How long it took says nothing about the plan."""
+        return f"looked at {WHAT.get(self.state['mode'], '')}"
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(self._html(shown.facts))
@@ -182,7 +233,11 @@ def planned(cfg: Config, state: State, prices: Mapping[str, float]) -> Facts:
         **{name: state[name] for name in
            ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "reserve")},
     }  # fmt: skip
-    return {**plan_facts(found, about), "helps": plan_finding.variants(setup), "warnings": found["warnings"]}
+    facts = plan_facts(found, about)
+    if setup != setup.free:  # the pinned plan knows no other partition's time
+        facts["candidates"] = plan_facts(plan(setup.free), about)["candidates"]
+    warnings = [said for said in found["warnings"] if said not in OWN_WORDS]
+    return {**facts, "helps": plan_finding.variants(setup), "warnings": warnings}
 
 
 def ways_on(facts: Facts) -> Iterator[Offer]:

@@ -18,9 +18,11 @@ MODELLED = tuple(n for n in NUMBERS if n > 2)  # chips and batch were asked
 def sentence(facts: Facts) -> str:
     """The cheapest, the smallest, and the chips that miss the limit."""
     limit, rows = quantity(facts["limit"], "s"), facts["rows"]
-    looked = f"Looked at {count(facts['n_trials'], 'slice and batch', 'slices and batches')}."
+    looked = f"Looked at {count(facts['n_trials'], 'plan')} on {count(facts['n_slices'] - facts['n_waiting'], 'slice')}"
+    looked += f", {facts['n_waiting']} to go." if facts["n_waiting"] else "."
     if not rows:
-        return " ".join([f"Nothing meets {limit} a token.", *_missed(facts), looked])
+        nothing = f"Nothing{' yet' if facts['n_waiting'] else ''} meets {limit} a token."
+        return " ".join([nothing, *_missed(facts), looked])
     small = smallest(rows)
     words = [f"Fewest chips under {limit} a token: {_one(small)}."]
     if rows[0] is not small:

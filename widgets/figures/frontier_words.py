@@ -16,9 +16,15 @@ from widgets.numbers import count, origin, quantity
 
 def sentence(facts: Facts) -> str:
     """Where a token comes soonest, where it costs least; or the chosen plan."""
-    if not facts["points"]:
-        return f"None of {count(facts['n_trials'], 'plan')} fits in memory: more chips, or int8 weights, may."
-    return " ".join([*_chosen(facts), *_ends(facts)])
+    return " ".join([*_chosen(facts), *(_ends(facts) if facts["points"] else [_nothing(facts)])])
+
+
+def _nothing(facts: Facts) -> str:
+    if facts["n_waiting"]:
+        return f"Looking at {count(facts['n_waiting'], 'slice')} at every batch."
+    if not facts["n_slices"]:
+        return "No slice that is allowed holds the weights in its memory: more chips, or int8 weights, may."
+    return f"None of {count(facts['n_trials'], 'plan')} fits in memory: more chips, or int8 weights, may."
 
 
 def _ends(facts: Facts) -> Iterator[str]:

@@ -117,10 +117,9 @@ def time_svg(facts: Facts) -> str:
     for phase, label in (("prefill", "prefill"), ("decode", "a token")):
         parts, known = facts["parts"][phase], shares(facts["parts"][phase])
         seconds = facts["prefill_seconds"] if phase == "prefill" else facts["step"]
-        scale = seconds / (sum(parts.values()) or 1.0)
         pieces = tuple(
             Part(known[part], PART_COLOURS[part],
-                 f"{PART_WORDS[part]}: {quantity(parts[part] * scale, 's')}, {_percent(known[part])}, modelled",
+                 f"{PART_WORDS[part]}: {quantity(parts[part], 's')}, {_percent(known[part])}, modelled",
                  f"{PART_WORDS[part]} {100 * known[part]:.0f} %")
             for part in PARTS
         )  # fmt: skip
@@ -139,33 +138,25 @@ def time_svg(facts: Facts) -> str:
 def partitions_svg(facts: Facts, phase: str) -> str:
     """Every partition's time, or the reason why it cannot be; the chosen one starred."""
     found = facts["candidates"][phase]
-    scale = _of_one(facts, phase)
     known = sorted(each["seconds"] for each in found.values() if each["seconds"] is not None)
-    top = min(known[-1], CUT * known[0]) * scale if known else 1.0
+    top = min(known[-1], CUT * known[0]) if known else 1.0
     order = sorted(found, key=lambda name: (found[name]["seconds"] is None, found[name]["seconds"] or 0.0))
-    bars = [_partition(facts, phase, name, scale) for name in order]
+    bars = [_partition(facts, phase, name) for name in order]
     what = "Prefill by partition" if phase == "prefill" else "A token by partition"
     pinned = facts["pinned"][phase]
-    note = "pick one to pin it" if pinned == "auto" else f"pinned to {pinned}; pick it again for the best"
+    note = "pick one to pin it; ws1d cuts weights otherwise: both or none" if pinned == "auto" else f"pinned to {pinned}; pick it again for the best"
     return bars_svg(f"{what} (modelled)", bars, top, rows=MOST_ROWS, name=f"partitions-{phase}", note=note)
 
 
-def _of_one(facts: Facts, phase: str) -> float:
-    """What makes a phase's candidates the seconds of one prefill, or of one token."""
-    chosen = facts["candidates"][phase].get(facts["layouts"][phase], {}).get("seconds")
-    own = facts["prefill_seconds"] if phase == "prefill" else facts["step"]
-    return own / chosen if chosen else 1.0
-
-
-def _partition(facts: Facts, phase: str, name: str, scale: float) -> Bar:
+def _partition(facts: Facts, phase: str, name: str) -> Bar:
     each, is_chosen = facts["candidates"][phase][name], facts["layouts"][phase] == name
     if each["seconds"] is None:
         return Bar(name, reason=each["reason"], hint=f"{name}: {each['reason']}", chosen=is_chosen)
-    seconds = each["seconds"] * scale
-    colour = "#0072B2" if is_chosen else "#A9C4D6"
-    words = f"{name}: {quantity(seconds, 's')}, modelled"
-    return Bar(name, (Part(seconds, colour),), quantity(seconds, "s"), pick=f"{phase}:{name}", chosen=is_chosen,
-               hint=words)  # fmt: skip
+    seconds, full = each["seconds"], "" if each["fits"] else ", does not fit"
+    colour = "#0072B2" if is_chosen else "#A9C4D6" if each["fits"] else "#D8D8D8"
+    words = f"{name}: {quantity(seconds, 's')}, modelled{full}"
+    says = f"{quantity(seconds, 's')}{' (too full)' if full else ''}"
+    return Bar(name, (Part(seconds, colour),), says, pick=f"{phase}:{name}", chosen=is_chosen, hint=words)
 
 
 def reasons(facts: Facts, phase: str) -> Sequence[str]:

@@ -29,7 +29,7 @@ def _takes(facts: Facts) -> str:
 
 def _lies(facts: Facts) -> str:
     pinned = [phase for phase in PHASES if facts["pinned"][phase] != "auto"]
-    why = "the fastest that is possible" if not pinned else f"{' and '.join(pinned)} as you pinned it"
+    why = "the fastest pair that keeps the weights once" if not pinned else f"{' and '.join(pinned)} as you pinned it"
     return f"Prefill lies as {facts['layouts']['prefill']}, decode as {facts['layouts']['decode']}: {why}."
 
 

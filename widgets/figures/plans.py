@@ -61,22 +61,14 @@ def plan_facts(found: Mapping[str, Any], about: Mapping[str, Any]) -> Facts:
     }  # fmt: skip
 
 
-def candidates(given: Mapping[str, Any]) -> dict[str, Facts]:
-    """Every partition with its seconds, or with the reason why it cannot be."""
-    return {name: _candidate(value) for name, value in given.items()}
-
-
-def _candidate(value: Any) -> Facts:
-    if isinstance(value, Mapping):
-        seconds, reason = value.get("seconds"), str(value.get("reason") or "")
-    elif isinstance(value, (int, float)):
-        seconds, reason = float(value), ""
-    elif isinstance(value, str) or value is None:
-        seconds, reason = None, value or "cannot be here"
-    else:
-        seconds, reason = value
-    possible = seconds is not None and math.isfinite(seconds) and not reason
-    return {"seconds": float(seconds) if possible else None, "reason": "" if possible else reason or "cannot be here"}
+def candidates(given: Mapping[str, Mapping[str, Any]]) -> dict[str, Facts]:
+    """Every partition with its seconds, or with the reason why it cannot be; and whether it fits."""
+    found = {}
+    for name, each in given.items():
+        possible = math.isfinite(each["seconds"]) and not each["reason"]
+        found[name] = {"seconds": each["seconds"] if possible else None, "reason": each["reason"],
+                       "fits": bool(each.get("fits", possible))}  # fmt: skip
+    return found
 
 
 def money(chip_seconds: float, price: float | None) -> float | None:

@@ -176,7 +176,7 @@ def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
             stroke="currentColor" if name == chosen else GREY, stroke_width=3 if name == chosen else 0.7,
         )  # fmt: skip
         words = tag("text", str(step["number"]), x=left + room / 2, y=top + 14, font_size=10, fill="#111",
-                    text_anchor="middle") if room > 14 else ""  # fmt: skip
+                    text_anchor="middle", cls="mw-on-bar") if room > 14 else ""  # fmt: skip
         yield tag("g", tag("title", html.escape(_says(step))), box, words, data_pick=name,
                   data_seconds=f"{step['seconds']:.6g}", data_bound=step["bound"], role="button",
                   aria_label=_says(step), tabindex=-1 if step["is_local"] else 0)  # fmt: skip
