@@ -144,7 +144,9 @@ def partitions_svg(facts: Facts, phase: str) -> str:
     bars = [_partition(facts, phase, name) for name in order]
     what = "Prefill by partition" if phase == "prefill" else "A token by partition"
     pinned = facts["pinned"][phase]
-    note = "pick one to pin it; ws1d cuts weights otherwise: both or none" if pinned == "auto" else f"pinned to {pinned}; pick it again for the best"
+    note = f"pinned to {pinned}; pick it again for the best"
+    if pinned == "auto":
+        note = "pick one to pin it; ws1d cuts weights otherwise: both or none"
     return bars_svg(f"{what} (modelled)", bars, top, rows=MOST_ROWS, name=f"partitions-{phase}", note=note)
 
 
