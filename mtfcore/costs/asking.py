@@ -31,7 +31,6 @@ class Ask:
     flops: int  # with the padding of the matrix unit
     hbm_bytes: int
     split: int  # over how many devices the work is split; the others repeat it
-    joins: bool  # a gather that only another gather reads: they could be one over all axes
 
     @property
     def step(self) -> Step:
@@ -49,7 +48,7 @@ def seconds(ask: Ask, wired: Wiring, at: Rates, alone: bool = False) -> Seconds:
     step = ask.step
     if not step.is_collective:
         return local_time(ask.flops, ask.hbm_bytes, step.dtype, at)
-    if step.group == 1 or (ask.joins and at.joins_gathers):
+    if step.group == 1 or (ask.work.joins and at.joins_gathers):
         return Seconds()
     legs, loads = _legs(step, wired, at)
     if alone:
@@ -85,9 +84,8 @@ def _asks(program: Program, tile: tuple[int, int, int], fast_memory_bytes: float
     return tuple(
         Ask(
             number, work, _flops(work, mesh, tile), hbm_bytes(work, mesh, fast_memory_bytes), _split(work.step, mesh),
-            joins,
         )
-        for (number, joins), work in zip(_numbers(program), _works(program), strict=True)
+        for number, work in zip(_numbers(program), _works(program), strict=True)
     )  # fmt: skip
 
 
@@ -109,14 +107,10 @@ def _split(step: Step, mesh: Mesh) -> int:
     return mesh.group_size(used)
 
 
-def _numbers(program: Program, prefix: str = "") -> Iterator[tuple[str, bool]]:
-    """Numbers of the steps as in the program's table, 3, 4.0, 4.1, 5; and which gathers only another gather reads."""
-    readers: dict[int, set[str]] = {port.value: {"output"} for port in program.outputs}
-    for step in program.steps:
-        for value in step.inputs:
-            readers.setdefault(value, set()).add(step.kind)
+def _numbers(program: Program, prefix: str = "") -> Iterator[str]:
+    """Numbers of the steps as in the program's table: 3, 4.0, 4.1, 5."""
     for number, step in enumerate(program.steps):
         if step.body is None:
-            yield f"{prefix}{number}", step.kind == "all_gather" and readers.get(step.output) == {"all_gather"}
+            yield f"{prefix}{number}"
         else:
             yield from _numbers(step.body, f"{prefix}{number}.")

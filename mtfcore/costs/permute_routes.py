@@ -19,6 +19,7 @@ from mtfcore.steps import Step
 from mtfcore.topologies import GridAxis
 
 
+@lru_cache(maxsize=4096)
 def route(step: Step, wired: Wiring, way: str) -> tuple[tuple[Leg, ...], tuple[Load, ...]]:
     """The grid's axes as legs, and what the step puts on each; axes over which nothing moves are left out."""
     pairs = halo_pairs(step, wired.mesh) if step.kind == "halo_exchange" else permute_pairs(step, wired.mesh)

@@ -59,6 +59,7 @@ class Work(NamedTuple):
     product: Product | None
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
+    joins: bool = False  # a gather that only another gather reads: they could be one over all axes
 
 
 class Source(NamedTuple):
@@ -96,17 +97,28 @@ def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:
 def _works(program: Program, inputs: Sequence[Sources], loops: Loops) -> Iterator[Work]:
     known: dict[int, Sources] = {port.value: found for port, found in zip(program.inputs, inputs, strict=True)}
     handed_out = {port.value for port in program.outputs}
+    joining = _joining(program)
     for step in program.steps:
         if step.body is not None:
             yield from _works(step.body, _body_inputs(step, known), (*loops, (_stack_name(step), step.times)))
         else:
-            yield _work(step, loops, known, handed_out)
+            yield _work(step, loops, known, handed_out)._replace(joins=step.output in joining)
         if step.kind in FUSED and step.output not in handed_out:
             found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
             known[step.output] = tuple(dict.fromkeys(found))
             continue
         for value in step.outputs:
             known[value] = _stored(program, value, program.shardings[value], program.dtypes[value])
+
+
+def _joining(program: Program) -> set[int]:
+    """The values that a gather makes and only another gather reads."""
+    readers: dict[int, set[str]] = {port.value: {"output"} for port in program.outputs}
+    for step in program.steps:
+        for value in step.inputs:
+            readers.setdefault(value, set()).add(step.kind)
+    gathered = [step.output for step in program.steps if step.kind == "all_gather"]
+    return {value for value in gathered if readers.get(value) == {"all_gather"}}
 
 
 def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[int]) -> Work:

@@ -62,6 +62,7 @@ class Row:
     product: tuple[Volume, ...]  # batch, rows, columns, depth; empty where there is none
     n_bytes: Volume | None  # of a collective: what one device holds before
     traffic: tuple[Traffic, ...]
+    joins: bool = False  # a gather that only another gather reads
     moved: tuple = ()  # of a permute or an exchange: axes by dimension before and after, and how far
     label: str = dataclasses.field(default="", compare=False)
     step: Step | None = dataclasses.field(default=None, compare=False)  # in the first plan
@@ -113,7 +114,7 @@ def _row(works: Sequence[Work], meanings: Meanings) -> Row:
         n_bytes=volume(held, itemsize(step.dtype)) if held else None,
         traffic=tuple(Traffic(volume([_access(a) for a in same], itemsize(same[0].dtype)), same[0].name)
                       for same in pairs),
-        moved=_moved(step), label=step.label(), step=step,
+        joins=first.joins, moved=_moved(step), label=step.label(), step=step,
     )  # fmt: skip
 
 

@@ -85,6 +85,8 @@ def timed(evaluated: Evaluated, rates: Rates, legs: Legs, routes: Routes | None 
     local: dict[str, list[int]] = {}
     sent: dict[tuple, list[int]] = {}
     for number, row in enumerate(evaluated.template.rows):
+        if row.joins and rates.joins_gathers:
+            continue
         if row.kind in COLLECTIVES:
             sent.setdefault((row.kind, row.axes, row.moved), []).append(number)
         else:

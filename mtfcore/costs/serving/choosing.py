@@ -96,16 +96,14 @@ def _with_memory(asked: Settings, phase: str, ffn: str, attention: str, took: To
     new, _ = tokens(asked, phase)
     last = asked.numbers["output_tokens"] if phase == "decode" else 0
     context = asked.numbers["cached_tokens"] + asked.numbers["input_tokens"] + last
-    done, weights, kept = ~np.isnan(took.total), asked.per_row("weights"), asked.per_row("cache")
-    for number, cfg in enumerate(asked.models):
-        rows = np.flatnonzero(done & (asked.which["models"] == number))
-        if len(rows):
-            held = device_bytes(
-                cfg, tuple(took.grid[rows].T), batch=asked.numbers["batch"][rows], context=context[rows],
-                new_tokens=new[rows], weights=weights[rows], cache_dtype=kept[rows], ffn=ffn, attention=attention,
-            )  # fmt: skip
-            for term in TERMS:
-                memory[term][rows] = getattr(held, term)
+    done = ~np.isnan(took.total)
+    for (cfg, weights, kept), rows in asked.alike(done):
+        held = device_bytes(
+            cfg, tuple(took.grid[rows].T), batch=asked.numbers["batch"][rows], context=context[rows],
+            new_tokens=new[rows], weights=weights, cache_dtype=kept, ffn=ffn, attention=attention,
+        )  # fmt: skip
+        for term in TERMS:
+            memory[term][rows] = getattr(held, term)
     capacity = asked.of_topology(lambda slice_: slice_.hbm_bytes_per_device)
     fits = done & (sum(memory.values()) <= capacity * (1 - asked.reserve))
     return Tried(took, memory, fits, may)

@@ -208,15 +208,12 @@ class Estimate:
             new = self.asked.numbers["input_tokens"] if phase == "prefill" else np.ones(self.asked.n, int)
             for number, tried in enumerate(of.tried):
                 ffn, _, attention = tried.took.name.rpartition("-")
-                for place, cfg in enumerate(self.asked.models):
-                    rows = np.flatnonzero((of.chosen == number) & (self.asked.which["models"] == place))
-                    if len(rows):
-                        found[phase][rows] = limit(
-                            cfg, tuple(tried.took.grid[rows].T), capacity=self._capacity[rows],
-                            reserve=self.asked.reserve[rows], new_tokens=new[rows], ffn=ffn, attention=attention,
-                            weights=self.asked.per_row("weights")[rows], cache_dtype=self.asked.per_row("cache")[rows],
-                            **{name: column[rows] for name, column in columns.items()},
-                        )  # fmt: skip
+                for (cfg, weights, kept), rows in self.asked.alike(of.chosen == number):
+                    found[phase][rows] = limit(
+                        cfg, tuple(tried.took.grid[rows].T), capacity=self._capacity[rows],
+                        reserve=self.asked.reserve[rows], new_tokens=new[rows], ffn=ffn, attention=attention,
+                        weights=weights, cache_dtype=kept, **{name: column[rows] for name, column in columns.items()},
+                    )  # fmt: skip
         return self._shaped(np.minimum(found["prefill"], found["decode"]).astype(np.int64))
 
     # ---- shapes --------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ Models, topologies and words are kept once each, and a column says which of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,15 @@ class Settings:
     def of_topology(self, value: Callable[[Topology], float]) -> np.ndarray:
         """A number of each row's topology."""
         return np.array([value(slice_) for slice_ in self.topologies])[self.which["topologies"]]
+
+    def alike(self, rows: np.ndarray) -> Iterator[tuple[tuple[Config, str, str], np.ndarray]]:
+        """Of the rows that are true: each model with its dtypes of weights and cache, and the numbers of its rows."""
+        kinds = [self.which["models"], self.which["weights"], self.which["cache"]]
+        for which in itertools.product(*[range(int(kind.max(initial=0)) + 1) for kind in kinds]):
+            found = np.flatnonzero(rows & np.all([kind == n for kind, n in zip(kinds, which, strict=True)], axis=0))
+            if len(found):
+                model, weights, cache = which
+                yield (self.models[model], self.words["weights"][weights], self.words["cache"][cache]), found
 
     def per_row(self, name: str) -> np.ndarray:
         """A word of each row."""

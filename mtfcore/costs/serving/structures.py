@@ -3,9 +3,10 @@
     >>> found = structure(palm, "decode", (4, 4, 4), "ws2d", "batch", batch=512)
     >>> found.template.seconds(sizes, mesh, rates, legs).total          # equal to pricing `plan_phase`'s program
 
-What a plan's steps are follows from where everything lies (`model.places`), which is text, `E:x F:zy`, from the mesh,
-and from which axes divide which sizes, since moves may only go where they divide. Settings that agree in these have one
-template. It is made from two plans: of the first such setting, and of one whose sizes each have a prime factor more.
+What a plan's steps are follows from where everything lies (`model.places`), which is text, `E:x F:zy`, from which axes
+are longer than which, and from which divide which sizes, since moves may only go where they divide. Settings that agree
+in these have one template, made from a plan of the first of them and, where that leaves doubts, from one whose sizes
+each have a prime factor more.
 Next file to read: `timing`.
 """
 
@@ -22,7 +23,7 @@ from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
 from mtfcore.model.configs import Config
 from mtfcore.model.phases import plan_placed
-from mtfcore.model.places import Placement, letters, placement
+from mtfcore.model.places import QUERY_HEADS, Placement, letters, placement
 from mtfcore.model.reasons import possible
 from mtfcore.model.serving import SERVING
 from mtfcore.steps import Program
@@ -34,6 +35,7 @@ VARIED = ("batch", "new", "cached", "d_model", "d_ff", "kv_heads", "group", "hea
 KIND = ("attention", "block", "norm", "activation", "positions", "tied", "biases", "qkv_biases")
 ROOMY = 10**9  # more positions than any setting has: whether learned ones suffice is asked of each setting
 _LESSONS: dict[tuple, Lessons] = {}  # of each kind of model and phase
+_SAME: dict[tuple, Template] = {}  # by rows: what is worked out alike is worked out together
 SUBSETS = [axes for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
 
@@ -81,14 +83,21 @@ class _Key:
         self.kind = (kind, phase, at.new > 1, at.cached > 0, weights, cache)
         places = tuple(sorted(where.place.items())), tuple(sorted(where.pins.items())), where.layout
         sizes = {**letters(at.cfg), "B": at.batch, "L": at.new}
-        codes = tuple(divides(sizes[name], grid) for name in "BLEFHKGDV")
-        self.text = (self.kind, grid, places, codes)
+        names = "BLEFDV" + "".join(QUERY_HEADS[at.cfg.attention])
+        codes = tuple(divides(sizes[name], grid) for name in names)
+        self.text = (self.kind, lengths(grid), places, codes)
 
     def __hash__(self) -> int:
         return hash(self.text)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Key) and self.text == other.text
+
+
+def lengths(grid: Grid) -> tuple:
+    """Which axes cut anything, and which of two is the longer: what a planner asks of a mesh besides."""
+    pairs = itertools.combinations(grid, 2)
+    return tuple(size == 1 for size in grid), tuple((a > b) - (a < b) for a, b in pairs)
 
 
 def divides(size: int, grid: Grid) -> int:
@@ -105,7 +114,9 @@ def _template(key: _Key) -> Template:
         made = plan_placed(at.cfg, key.phase, mesh, key.where, at.batch, at.new, at.cached, key.weights, key.cache)
         return made, _names(at.cfg)
 
-    return _LESSONS.setdefault(key.kind, Lessons()).template(plan)
+    made = _LESSONS.setdefault(key.kind, Lessons()).template(plan)
+    names = tuple(symbol.name for symbol in made.meanings.known)
+    return _SAME.setdefault((made.rows, tuple(row.count for row in made.rows), names), made)
 
 
 def _names(cfg: Config) -> dict[str, int]:
