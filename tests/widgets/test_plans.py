@@ -160,7 +160,7 @@ TRIALS = [
     trial(chips=4, step=0.05), trial("v5e", 32, 16, 0.029), trial("h100", 8, 64, 0.04), trial("h100", 8, 1, 0.031),
     trial("v2", 8, fits=False),
 ]  # fmt: skip
-ALL = {"n_waiting": 0, "n_slices": 6}
+ALL = {"n_waiting": 0, "n_slices": 6, "uncalibrated": ["h100", "v5e"]}
 
 
 def test_each_slice_has_the_batch_that_costs_least_within_the_limit():
@@ -175,19 +175,22 @@ def test_a_chip_that_misses_says_how_near_it_comes():
     assert found["nearest"]["h100"]["step"] == 0.031
     says = found_sentence({**found, **ALL})
     assert "Fewest chips under 30 ms a token: v4:8 (8 chips), batch 64" in says
+    assert "Fewest chip-seconds a token: v4:8 at batch 64 3.12 chip-ms, v5e:32 at batch 16 58 chip-ms" in says
     assert "h100: at best 31 ms with h100:8; v2: nothing fits [modelled]" in says
 
 
 def test_with_prices_the_list_goes_by_money():
     found = find(TRIALS, 0.030, {"v4": 10.0, "v5e": 0.01, "h100": 1.0})
     assert [row["chip"] for row in found["rows"]] == ["v5e", "v4", "v4"]
+    assert [row["topology"] for row in find(TRIALS, 0.030, {"v4": 1.0})["rows"]] == ["v4:8", "v4:16", "v5e:32"]
     assert found["rows"][0]["million"] == pytest.approx(1e6 * 32 * 0.029 / 16 * 0.01 / 3600)
     assert "Least money: v5e:32" in found_sentence({**found, **ALL})
 
 
 def test_the_list_can_be_pressed_and_is_a_table():
     found = find(TRIALS, 0.030, {})
-    page = finding_html(found)
+    page = finding_html({**found, **ALL})
+    assert "h100, v5e: no fitted constants, so bounds" in page
     assert [f'data-pick="load:{n}"' in page for n in range(4)] == [True, True, True, False]
     assert 'data-missed="h100"' in page and "[" not in page
     head, *rows = found_table(found)
@@ -215,7 +218,8 @@ def test_points_lines_and_published_marks_are_drawn():
     printed = [{"phase": "decode", "model": "palm-540b heads=64", "seconds": 0.03, "chip_seconds": 0.03, "chip": "v4",
                 "topology": "v4:16", "batch": 64, "where": "Figure 1: a point", "partition": "ws2d-batch"}]  # fmt: skip
     about = {"models": ["palm-540b"], "chips": ["v4", "v5e", "h100", "v2"], "chosen": key(tried[3]),
-             "input_tokens": 2048, "output_tokens": 64, "n_waiting": 0, "n_slices": 9}  # fmt: skip
+             "input_tokens": 2048, "output_tokens": 64, "n_waiting": 0, "n_slices": 9,
+             "uncalibrated": ["h100"]}  # fmt: skip
     found = frontier_facts(tried, printed, about)
     assert len(found["points"]) == 8 and found["series"] == ["palm-540b int8 v4", "palm-540b int8 v5e",
                                                              "palm-540b int8 h100"]  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 
 import ipywidgets
 
+from mtfcore.costs.step_time import rates
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.reference import latency_rows
 from widgets.controls import Choice, Control, IntBox, TextBox
@@ -145,7 +146,8 @@ class Frontier(Frame):
                                      [model.split()[0] for model in models], lengths)  # fmt: skip
         published = [point for point in published if point["chip"] in chips and point["weights"] in types]
         about = {"models": models, "chips": chips, "chosen": state["chosen"], "input_tokens": lengths[0],
-                 "output_tokens": lengths[1], "n_waiting": len(steps) - len(known), "n_slices": len(steps)}  # fmt: skip
+                 "output_tokens": lengths[1], "n_waiting": len(steps) - len(known), "n_slices": len(steps),
+                 "uncalibrated": [chip for chip in chips if not rates(chip, "calibrated").is_calibrated]}  # fmt: skip
         facts = frontier_facts(tried, published, about)
         facts["against"] = _against(facts, state["chosen"])
         return Shown(sentence(facts), facts, table(facts))

@@ -17,6 +17,7 @@ from typing import Any
 
 import mtfcore as mtf
 from mtfcore.chips import chips
+from mtfcore.costs.step_time import rates
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
 from widgets.explorers.estimates import Setup, could_hold, known_plan, known_trials, plan
@@ -39,7 +40,9 @@ def looked(cfg: Config, state: Mapping[str, Any], prices: Mapping[str, float]) -
     waiting = {mtf.topology(step[0].topology).chip.name for step in steps if known_trials(step) is None}
     nearest_ = {name: facts["nearest"].get(name) for name in names
                 if name not in {row["chip"] for row in facts["rows"]} | waiting}  # fmt: skip
-    return {**facts, "nearest": nearest_, "n_waiting": len(steps) - len(known), "n_slices": len(steps)}
+    uncalibrated = [name for name in names if not rates(name, "calibrated").is_calibrated]
+    return {**facts, "nearest": nearest_, "n_waiting": len(steps) - len(known), "n_slices": len(steps),
+            "uncalibrated": uncalibrated}  # fmt: skip
 
 
 def read_chips(text: str) -> list[str]:

@@ -6,7 +6,7 @@
 
 A trial is one slice at one batch: its time a token, its prefill, whether it fits. For each slice the batch is taken
 that costs least and still meets the limit. Chip-seconds of different chips are not comparable, so without the reader's
-prices the list goes chip by chip; with them it goes by money. Next file to read: `finding_html`.
+prices the list goes by the number of chips; with them it goes by money. Next file to read: `finding_html`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ MOST_ROWS = 40
 
 
 def find(trials: Sequence[Facts], limit: float, prices: Mapping[str, float]) -> Facts:
-    """Rows that meet the limit, cheapest first; for each chip the fastest that fits, and how many were looked at."""
+    """Rows that meet the limit, least money or fewest chips first; for each chip that misses it the fastest."""
     met = [trial for trial in trials if trial["fits"] and trial["step"] <= limit]
     rows = [_priced(row, prices) for row in _cheapest(met)]
-    rows.sort(key=lambda row: _rank(row, rows))
+    by_money = all(row["million"] is not None for row in rows)
+    rows.sort(key=lambda row: (row["million"] if by_money else row["chips"], row["chip_seconds"], row["topology"]))
     return {"rows": rows[:MOST_ROWS], "n_met": len(rows), "n_trials": len(trials), "limit": limit,
             "nearest": _nearest(trials, {row["chip"] for row in rows})}  # fmt: skip
 
@@ -51,14 +52,6 @@ def _priced(row: Facts, prices: Mapping[str, float]) -> Facts:
     return {**row, "million": None if price is None else 1e6 * row["chip_seconds"] * price / 3600}
 
 
-def _rank(row: Facts, rows: Sequence[Facts]) -> tuple[Any, ...]:
-    """By money where every chip has a price; else chips in the order of their cheapest, and chip-seconds in them."""
-    if all(other["million"] is not None for other in rows):
-        return (row["million"], row["chips"])
-    first = min(other["chips"] for other in rows if other["chip"] == row["chip"])
-    return (first, row["chip"], row["chip_seconds"], row["chips"])
-
-
 def _nearest(trials: Iterable[Facts], met: set[str]) -> dict[str, Facts | None]:
     """For each chip without an answer, the fastest that fits; None where nothing fits."""
     found: dict[str, Facts | None] = {}
@@ -75,3 +68,12 @@ def _nearest(trials: Iterable[Facts], met: set[str]) -> dict[str, Facts | None]:
 def smallest(rows: Sequence[Facts]) -> Facts:
     """The row with the fewest chips."""
     return min(rows, key=lambda row: (row["chips"], row["chip_seconds"]))
+
+
+def cheapest_of_each(rows: Sequence[Facts]) -> list[Facts]:
+    """Of each chip, the row with the fewest chip-seconds a token."""
+    best: dict[str, Facts] = {}
+    for row in rows:
+        own = best.get(row["chip"], row)
+        best[row["chip"]] = min(own, row, key=lambda each: each["chip_seconds"])
+    return list(best.values())

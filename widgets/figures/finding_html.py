@@ -27,7 +27,8 @@ def finding_html(facts: Facts) -> str:
     head = "".join(f'<th scope="col">{html.escape(HEAD[n])}</th>' for n in shown)
     body = "".join(_row(row, n, shown) for n, row in enumerate(facts["rows"]))
     body += "".join(_missed(chip, row, facts["limit"], len(shown)) for chip, row in facts["nearest"].items())
-    caption = tagged_html("times, costs and memory [modelled]")
+    bounds = f"; {', '.join(facts['uncalibrated'])}: no fitted constants, so bounds" if facts["uncalibrated"] else ""
+    caption = tagged_html(f"times, costs and memory [modelled]{bounds}")
     return (
         f'<div class="mw-list" style="height:300px" data-scrolls="1" data-found="{facts["n_met"]}"><table>'
         f"<caption>{caption}</caption><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -8,7 +8,7 @@ Next file to read: `../explorers/planner`.
 
 from __future__ import annotations
 
-from widgets.figures.finding import Facts, smallest
+from widgets.figures.finding import Facts, cheapest_of_each, smallest
 from widgets.figures.finding_html import HEAD, NUMBERS, cells
 from widgets.numbers import count, origin, quantity
 
@@ -25,13 +25,18 @@ def sentence(facts: Facts) -> str:
         return " ".join([nothing, *_missed(facts), looked])
     small = smallest(rows)
     words = [f"Fewest chips under {limit} a token: {_one(small)}."]
-    if rows[0] is not small:
-        words.append(f"{_first(rows)}: {_one(rows[0])}.")
+    if rows[0]["million"] is not None and rows[0] is not small:
+        words.append(f"Least money: {_one(rows[0])}.")
+    elif rows[0]["million"] is None:
+        words.append(_chip_seconds(rows))
     return " ".join([*words, *_missed(facts), looked])
 
 
-def _first(rows: list[Facts]) -> str:
-    return "Least money" if rows[0]["million"] is not None else f"Fewest chip-seconds of {rows[0]['chip']}"
+def _chip_seconds(rows: list[Facts]) -> str:
+    """Those of different chips cost different money, so each chip has its own."""
+    each = (f"{row['topology']} at batch {row['batch']:,} {quantity(row['chip_seconds'], 's').replace(' ', ' chip-')}"
+            for row in cheapest_of_each(rows))  # fmt: skip
+    return f"Fewest chip-seconds a token: {origin(', '.join(each), 'modelled')}."
 
 
 def _one(row: Facts) -> str:

@@ -156,6 +156,8 @@ def legend_html(facts: Facts) -> str:
     if facts["published"]:
         hollow = {"fill": "none", "stroke": "currentColor", "stroke_width": 1.6}
         marks.append(_sign(shape("diamond", 8, 7, 5, **hollow), "published"))
+    if facts["uncalibrated"]:
+        marks.append(f"<span>{html.escape(', '.join(facts['uncalibrated']))}: no fitted constants, so bounds</span>")
     return f'<div class="mw-legend-line">{"".join(marks)}</div>'
 
 
