@@ -42,10 +42,11 @@ def largest_batch(cfg: Config, grid: Grid, *, capacity: Numbers, reserve: Number
     """
     _not_given(how, "batch")
     step = np.asarray(batch_step(grid, how.get("ffn", "ws2d"), how.get("attention", "heads")))
+    cut = np.asarray(across(grid, partition(how.get("ffn", "ws2d")).batch))
     budget = capacity - check_room(capacity, reserve)
     total = partial(_with_batch, cfg, grid, how)
     steps = _most(budget, lambda n: total(n * step), MOST // step)
-    small = 0 if np.all(steps > 0) else _divisor(step, budget, total)
+    small = 0 if np.all(steps > 0) else _divisor(step, cut, budget, total)
     return _plain(np.where(steps > 0, steps * step, small))
 
 
@@ -91,12 +92,12 @@ def _most(budget: Numbers, total: Callable[[Numbers], Numbers], limit: Numbers) 
     return np.where(inside[1], np.minimum(n + 1, limit), np.where(inside[0] | (n == 0), n, n - 1))
 
 
-def _divisor(step: Numbers, budget: Numbers, total: Callable[[Numbers], Numbers]) -> Numbers:
-    """The largest divisor of a step, below it, that fits as a batch; 0 if none does."""
+def _divisor(step: Numbers, cut: Numbers, budget: Numbers, total: Callable[[Numbers], Numbers]) -> Numbers:
+    """The largest divisor of a step, below it, that fits as a batch; 0 if none does. `cut`: what must divide it."""
     best: Numbers = np.zeros(())
     for n in sorted({d for whole in np.unique(step) for d in divisors(int(whole)) if d < whole}):
         inside = (total(np.full(step.shape, n)) <= budget).all(axis=0)
-        best = np.where(inside & (step % n == 0) & (n < step), n, best)
+        best = np.where(inside & (step % n == 0) & (n < step) & (n % cut == 0), n, best)
     return best
 
 

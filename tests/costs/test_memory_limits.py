@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import mtfcore as mtf
 from mtfcore.costs.cache_bytes import cache
+from mtfcore.costs.cuts import across, partition
 from mtfcore.costs.inference_memory import device_bytes
 from mtfcore.costs.memory_limits import batch_step, divisors, largest_batch, longest_context
 from mtfcore.costs.weight_bytes import evenly
@@ -37,7 +38,8 @@ def test_the_largest_batch_fits_and_the_next_does_not(name, grid, how, context):
     cfg = mtf.model.config(name)
     batch = largest_batch(cfg, grid, context=context, **how)
     step = batch_step(grid, how["ffn"], how["attention"])
-    legal = [n for n in divisors(step) if n <= step]
+    cut = across(grid, partition(how["ffn"]).batch)  # weight-gathered layouts cut the batch as they are
+    legal = [n for n in divisors(step) if n % cut == 0]
     above = batch + step if batch >= step else next(n for n in legal if n > batch)
     assert batch % step == 0 or batch in legal
     assert batch == 0 or device_bytes(cfg, grid, batch=batch, context=context, **how).fits

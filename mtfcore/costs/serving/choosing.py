@@ -99,7 +99,7 @@ def _with_memory(asked: Settings, phase: str, ffn: str, attention: str, took: To
     done = ~np.isnan(took.total)
     for (cfg, weights, kept), rows in asked.alike(done):
         held = device_bytes(
-            cfg, tuple(took.grid[rows].T), batch=asked.numbers["batch"][rows], context=context[rows],
+            cfg, tuple(took.grid[rows].T), batch=asked.batch(phase)[rows], context=context[rows],
             new_tokens=new[rows], weights=weights, cache_dtype=kept, ffn=ffn, attention=attention,
         )  # fmt: skip
         for term in TERMS:
@@ -132,8 +132,9 @@ def _same_cut(asked: Settings, tried: dict[str, list[Tried]], chosen: dict[str, 
         for phase, each in tried.items():
             best[phase] = _best(each, [t.took.name.startswith(OTHERWISE_CUT) == with_ws1d for t in each])
         steps = np.maximum(asked.numbers["output_tokens"], 1)
+        passes = asked.batch("decode") / asked.batch("prefill")
         fits = best["prefill"][2] & best["decode"][2]
-        ways.append((best, best["prefill"][1] + best["decode"][1] * steps, fits))
+        ways.append((best, best["prefill"][1] * passes + best["decode"][1] * steps, fits))
     (plain, time, fits), (other, other_time, other_fits) = ways
     take = (other_fits & ~fits) | ((other_fits == fits) & (other_time < time))
     for phase, now in chosen.items():

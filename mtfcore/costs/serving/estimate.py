@@ -39,7 +39,7 @@ class Estimate:
 
     @cached_property
     def prefill_seconds(self) -> Any:
-        """Until the input has been read and the first token is known."""
+        """One pass of prefill: until the input of so many sequences has been read and their first token is known."""
         return self._shaped(self.phases["prefill"].seconds)
 
     @cached_property
@@ -54,38 +54,62 @@ class Estimate:
 
     @cached_property
     def total_seconds(self) -> Any:
-        """A request from beginning to end."""
+        """A request from beginning to end, if its prefill comes first."""
         return self.prefill_seconds + self.decode_seconds
+
+    @property
+    def _busy(self) -> np.ndarray:
+        """Seconds of the slice for the whole batch: every pass of prefill, then decoding."""
+        passes = self.asked.batch("decode") / self.asked.batch("prefill")
+        return self.phases["prefill"].seconds * passes + self._flat(self.decode_seconds)
 
     @cached_property
     def parts(self) -> dict[str, dict[str, Any]]:
         """Phase → seconds of one pass by what binds: compute, hbm, link, launch."""
         return self._shaped({phase: each.parts for phase, each in self.phases.items()})
 
+    # ---- throughput: three quantities that are not to be mixed up (case C21) --------------------------------------
+
+    @cached_property
+    def prompts_per_second(self) -> Any:
+        """Prompts read a second, while the slice only prefills."""
+        return self._shaped(self.asked.batch("prefill") / self.phases["prefill"].seconds)
+
+    @cached_property
+    def prompt_tokens_per_second(self) -> Any:
+        """Tokens of prompts read a second, while the slice only prefills."""
+        numbers = self.asked.numbers
+        return self._shaped(self.asked.batch("prefill") * numbers["input_tokens"] / self.phases["prefill"].seconds)
+
+    @cached_property
+    def output_tokens_per_second(self) -> Any:
+        """Tokens written a second, while the slice only decodes."""
+        return self._shaped(self.asked.numbers["batch"] / self.phases["decode"].seconds)
+
     # ---- shares and costs ----------------------------------------------------------------------------------------
 
     @cached_property
     def prefill_mfu(self) -> Any:
         """FLOPs of the model, 2 a parameter and token, over what the chips could do in that time."""
-        return self._mfu(self.asked.numbers["input_tokens"], self.phases["prefill"].seconds)
+        return self._mfu("prefill", self.asked.numbers["input_tokens"], self.phases["prefill"].seconds)
 
     @cached_property
     def decode_mfu(self) -> Any:
         """The same of a step of decoding."""
-        return self._mfu(1, self.phases["decode"].seconds)
+        return self._mfu("decode", 1, self.phases["decode"].seconds)
 
     @cached_property
     def mfu(self) -> Any:
         """The same of the whole request."""
         numbers = self.asked.numbers
-        return self._mfu(numbers["input_tokens"] + numbers["output_tokens"], self._flat(self.total_seconds))
+        return self._mfu("decode", numbers["input_tokens"] + numbers["output_tokens"], self._busy)
 
-    def _mfu(self, tokens: Any, seconds: np.ndarray) -> Any:
+    def _mfu(self, phase: str, tokens: Any, seconds: np.ndarray) -> Any:
         params = self.asked.of_model(lambda cfg: cfg.n_params)
         dtypes = np.where(self.asked.per_row("weights") == "f32", "f32", "bf16")
         peak = np.where(dtypes == "f32", self._peak("f32"), self._peak("bf16"))
         devices = self.asked.of_topology(lambda slice_: slice_.devices)
-        return self._shaped(2.0 * params * self.asked.numbers["batch"] * tokens / (devices * peak * seconds))
+        return self._shaped(2.0 * params * self.asked.batch(phase) * tokens / (devices * peak * seconds))
 
     def _peak(self, dtype: str) -> np.ndarray:
         return self.asked.of_topology(lambda slice_: slice_.peak_flops_per_device(dtype))
@@ -95,7 +119,7 @@ class Estimate:
         """Chips times seconds over all tokens of the request, read and written (arXiv 2211.05102, section 4.4)."""
         numbers = self.asked.numbers
         tokens = numbers["batch"] * (numbers["input_tokens"] + numbers["output_tokens"])
-        return self._shaped(self._chips * self._flat(self.total_seconds) / tokens)
+        return self._shaped(self._chips * self._busy / tokens)
 
     @cached_property
     def chip_seconds_per_output_token(self) -> Any:
@@ -187,34 +211,46 @@ class Estimate:
         return self._shaped(can & (self._flat(self.memory["total"]) <= self._capacity))
 
     @cached_property
+    def fits_by_phase(self) -> dict[str, Any]:
+        """Phase → the same for it alone: what decodes may still have to be read in smaller passes."""
+        room = self._capacity * (1 - self.asked.reserve)
+        return self._shaped({phase: (of.chosen >= 0) & (sum(of.memory.values()) <= room)
+                             for phase, of in self.phases.items()})  # fmt: skip
+
+    @cached_property
     def max_batch(self) -> Any:
-        """The largest batch that fits, lengths and partitions as they are; 0 if none does."""
-        return self._limit(largest_batch, context=self._context)
+        """The largest batch that fits in both phases, lengths and partitions as they are; 0 if none does."""
+        return self._shaped(np.minimum(*map(self._flat, self.max_batch_by_phase.values())))
+
+    @cached_property
+    def max_batch_by_phase(self) -> dict[str, Any]:
+        """Phase → the largest batch of one pass."""
+        return self._shaped({phase: self._limit(phase, largest_batch, context=self._context) for phase in PHASES})
 
     @cached_property
     def max_context(self) -> Any:
         """The longest context that fits, batch and partitions as they are; 0 if none does."""
-        return self._limit(longest_context, batch=self.asked.numbers["batch"])
+        found = [self._limit(phase, longest_context, batch=self.asked.batch(phase)) for phase in PHASES]
+        return self._shaped(np.minimum(*found))
 
     @property
     def _context(self) -> np.ndarray:
         numbers = self.asked.numbers
         return numbers["cached_tokens"] + numbers["input_tokens"] + numbers["output_tokens"]
 
-    def _limit(self, limit: Any, **columns: np.ndarray) -> Any:
-        """The smaller limit of both phases, partition by partition."""
-        found = {phase: np.zeros(self.asked.n) for phase in PHASES}
-        for phase, of in self.phases.items():
-            new = self.asked.numbers["input_tokens"] if phase == "prefill" else np.ones(self.asked.n, int)
-            for number, tried in enumerate(of.tried):
-                ffn, _, attention = tried.took.name.rpartition("-")
-                for (cfg, weights, kept), rows in self.asked.alike(of.chosen == number):
-                    found[phase][rows] = limit(
-                        cfg, tuple(tried.took.grid[rows].T), capacity=self._capacity[rows],
-                        reserve=self.asked.reserve[rows], new_tokens=new[rows], ffn=ffn, attention=attention,
-                        weights=weights, cache_dtype=kept, **{name: column[rows] for name, column in columns.items()},
-                    )  # fmt: skip
-        return self._shaped(np.minimum(found["prefill"], found["decode"]).astype(np.int64))
+    def _limit(self, phase: str, limit: Any, **columns: np.ndarray) -> np.ndarray:
+        """A limit of one phase, partition by partition."""
+        found, of = np.zeros(self.asked.n, np.int64), self.phases[phase]
+        new = self.asked.numbers["input_tokens"] if phase == "prefill" else np.ones(self.asked.n, int)
+        for number, tried in enumerate(of.tried):
+            ffn, _, attention = tried.took.name.rpartition("-")
+            for (cfg, weights, kept), rows in self.asked.alike(of.chosen == number):
+                found[rows] = limit(
+                    cfg, tuple(tried.took.grid[rows].T), capacity=self._capacity[rows], ffn=ffn, attention=attention,
+                    reserve=self.asked.reserve[rows], new_tokens=new[rows], weights=weights, cache_dtype=kept,
+                    **{name: column[rows] for name, column in columns.items()},
+                )  # fmt: skip
+        return found
 
     # ---- shapes --------------------------------------------------------------------------------------------------
 

@@ -13,34 +13,50 @@ template (`structures`), and worked out for all settings that share it with the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.serving.choosing import phases
+from mtfcore.costs.serving.choosing import Phase, phases
 from mtfcore.costs.serving.estimate import Estimate
 from mtfcore.costs.serving.settings import read_settings
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, refuse
 
 
 def inference(
     cfg: Any, topology: Any, batch: Any = 1, input_tokens: Any = 2048, output_tokens: Any = 64, cached_tokens: Any = 0,
     weights: Any = "bf16", cache: Any = "bf16", ffn: Any = "auto", attention: Any = "auto", model: str = "calibrated",
-    reserve: Any = 0.1, price_per_chip_hour: Any = None,
+    reserve: Any = 0.1, price_per_chip_hour: Any = None, prefill_batch: Any = None,
 ) -> Estimate:  # fmt: skip
-    """Times, memory, shares and choices of serving `batch` sequences together.
+    """Times, memory, shares and choices of serving `batch` sequences together, of which `prefill_batch` (by default
+    all) are read at a time.
 
     `cfg` (configurations or their names), `topology` and all others may be arrays, which broadcast. Each sequence has
     `cached_tokens` from before, reads `input_tokens` and writes `output_tokens`. `ffn` is ws1d, ws2d, wg_x, wg_xy,
     wg_xyz or auto; `attention` heads, batch or auto; a mapping {"prefill": …, "decode": …} says each phase. `model` is
-    that of time: "calibrated", "physical" or "paper". `reserve` is the share of memory kept free.
+    that of time: "calibrated", "physical" or "paper". `reserve` is the share of memory kept free. A single setting that
+    no partition allows is refused, with every reason; among many it has nan, and its reasons stand in `candidates`.
     """
     asked = read_settings(
         cfg, topology, weights=weights, cache=cache, ffn=ffn, attention=attention, model=model, reserve=reserve,
-        batch=batch, input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens,
+        batch=batch, prefill_batch=prefill_batch, input_tokens=input_tokens, output_tokens=output_tokens,
+        cached_tokens=cached_tokens,
     )  # fmt: skip
     price = None if price_per_chip_hour is None else _price(price_per_chip_hour, asked.shape)
-    return Estimate(asked, model, phases(asked, model), price)
+    found = phases(asked, model)
+    if not asked.shape:
+        refuse(_impossible(found), f"inference of {asked.models[0].name} on {asked.topologies[0]}")
+    return Estimate(asked, model, found, price)
+
+
+def _impossible(found: Mapping[str, Phase]) -> list[str]:
+    """Of a single setting: why a phase has no partition at all. Of many, each says so in `candidates`."""
+    return [
+        f"{phase} under {each.took.name}: {reason}"
+        for phase, of in found.items() if of.chosen[0] < 0
+        for each in of.tried for reason in each.took.reasons.get(0, ())
+    ]  # fmt: skip
 
 
 def _price(value: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -24,7 +24,7 @@ from mtfcore.model.storing import stored_dtype
 from mtfcore.notation import as_whole
 from mtfcore.topologies import Topology, topology
 
-LEAST = {"batch": 1, "input_tokens": 1, "output_tokens": 0, "cached_tokens": 0}
+LEAST = {"batch": 1, "prefill_batch": 1, "input_tokens": 1, "output_tokens": 0, "cached_tokens": 0}
 MOST = 10**9  # more is a slip of the keyboard
 AUTO = "auto"
 
@@ -45,6 +45,10 @@ class Settings:
     def n(self) -> int:
         """How many settings."""
         return len(self.reserve)
+
+    def batch(self, phase: str) -> np.ndarray:
+        """Sequences of one pass: those of `prefill_batch` are read at a time, those of `batch` written."""
+        return self.numbers["prefill_batch" if phase == "prefill" else "batch"]
 
     def of_model(self, value: Callable[[Config], float]) -> np.ndarray:
         """A number of each row's model."""
@@ -76,6 +80,8 @@ def read_settings(
     faults: list[str] = []
     if model not in MODELS:
         faults.append(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
+    if numbers["prefill_batch"] is None:
+        numbers["prefill_batch"] = numbers["batch"]
     columns = {name: _number(name, value, faults) for name, value in numbers.items()}
     columns["reserve"] = _share(reserve, faults)
     kinds: dict[str, tuple[Any, Callable[[Any], Any]]] = {

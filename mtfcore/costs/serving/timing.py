@@ -57,11 +57,13 @@ class _Case:
 
 def candidate(asked: Settings, phase: str, ffn: str, attention: str, model: str, rows: np.ndarray) -> Took:
     """The phase under one partition, for these rows; the best way round of the mesh."""
+    beyond = _beyond(asked, phase)
+    reasons = {row: beyond[row] for row in rows.tolist() if row in beyond}
+    rows = rows[~np.isin(rows, list(reasons))] if reasons else rows
     total = np.full(asked.n, np.nan)
     parts = {part: np.zeros(asked.n) for part in PARTS}
     reads = {name: np.zeros(asked.n) for name in READS}
     grid = np.ones((asked.n, 3), int)
-    reasons: dict[int, tuple[str, ...]] = {}
     for members, cases, of_case in _turns(asked, phase, ffn, attention, rows):
         _note(reasons, members, cases, of_case)
         for some, columns in _together(members, cases, of_case, asked):
@@ -77,6 +79,19 @@ def candidate(asked: Settings, phase: str, ffn: str, attention: str, model: str,
     done = ~np.isnan(total)
     why = {row: reasons[row] for row in reasons if not done[row]}
     return Took(f"{ffn}-{attention}", total, parts, reads, grid, why)
+
+
+def _beyond(asked: Settings, phase: str) -> dict[int, tuple[str, ...]]:
+    """Settings whose model has fewer learned positions than they have tokens, and the sentence that says so."""
+    most = asked.of_model(lambda cfg: cfg.max_length if cfg.positions == "learned" else 2**62)
+    total = asked.numbers["cached_tokens"] + asked.numbers["input_tokens"]
+    total = total + (asked.numbers["output_tokens"] if phase == "decode" else 0)
+    found = {}
+    for row in np.flatnonzero(total > most).tolist():
+        name, size = asked.models[asked.which["models"][row]].name, total[row]
+        found[row] = (f"{name} has {most[row]:,} learned positions, fewer than {size:,} tokens; "
+                      f"use cfg.but(max_length={size}), or fewer tokens",)  # fmt: skip
+    return found
 
 
 # ---- sorting settings into cases --------------------------------------------------------------------------------
@@ -101,7 +116,7 @@ def _cases(
     new, cached = tokens(asked, phase)
     columns = [
         asked.which["models"][members], slices, asked.which["weights"][members], asked.which["cache"][members],
-        _divides(asked.numbers["batch"][members], grids[slices]), _divides(new[members], grids[slices]),
+        _divides(asked.batch(phase)[members], grids[slices]), _divides(new[members], grids[slices]),
         cached[members] > 0,
     ]  # fmt: skip
     first, of_case = _distinct(columns)
@@ -110,7 +125,7 @@ def _cases(
         cfg, where = asked.models[asked.which["models"][row]], wired[asked.which["topologies"][row]]
         grid = tuple(int(size) for size in grids[asked.which["topologies"][row]])
         found = structure(
-            cfg, phase, grid, ffn, attention, int(asked.numbers["batch"][row]), int(new[row]), bool(cached[row] > 0),
+            cfg, phase, grid, ffn, attention, int(asked.batch(phase)[row]), int(new[row]), bool(cached[row] > 0),
             asked.words["weights"][asked.which["weights"][row]], asked.words["cache"][asked.which["cache"][row]],
         )  # fmt: skip
         cases.append(_Case(found, cfg, where, grid))
@@ -207,7 +222,7 @@ def _seconds(asked: Settings, phase: str, rows: np.ndarray, columns: _Columns, m
     new, cached = tokens(asked, phase)
     every = [letters(case.cfg) for case in columns.cases]
     sizes = {name: columns.column([each[name] for each in every]) for name in every[0]}
-    sizes |= {"B": asked.numbers["batch"][rows], "L": new[rows], "S": cached[rows]}
+    sizes |= {"B": asked.batch(phase)[rows], "L": new[rows], "S": cached[rows]}
     if phase == "decode":
         sizes["L"] = 1
     known = {symbol.name for symbol in template.meanings.known}

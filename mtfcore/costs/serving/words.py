@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtfcore.costs.step_time import rates
+from mtfcore.numbers import format_bytes
 
 if TYPE_CHECKING:
     from mtfcore.costs.serving.choosing import Phase
@@ -23,6 +24,18 @@ def bound(phase: Phase) -> np.ndarray:
     return np.where(found == "hbm", hbm, found)
 
 
+def _too_large(est: Estimate) -> str:
+    """Of one setting: by how much, and the nearest that would do."""
+    held, room = est.memory["total"], est.memory["capacity"] - est.memory["reserve"]
+    what = f"does not fit: {format_bytes(held)} a device, of {format_bytes(room)} with the reserve kept free"
+    if est.fits_by_phase["decode"] and (most := est.max_batch_by_phase["prefill"]):
+        offer = f"decoding fits, and {most:,} sequences may be read at a time: prefill_batch={most}"
+        return f"{what}, while it is read; {offer}"
+    limits = (("batch", est.max_batch), ("a context of", est.max_context))
+    ways = [f"{name} {most:,}" for name, most in limits if most > 0]
+    return f"{what}; {'largest that do: ' + ', or '.join(ways) if ways else 'more chips, or int8 weights'}"
+
+
 def warnings_of(est: Estimate) -> list[str]:
     """Sentences, each once."""
     said = []
@@ -31,5 +44,5 @@ def warnings_of(est: Estimate) -> list[str]:
         if est.model == "calibrated" and not at.is_calibrated:
             said.append(f"{slice_.chip.title} has no fitted constants: peaks and hops as published, so a bound")
     if not np.all(est.fits):
-        said.append("does not fit" if not est.asked.shape else "some settings do not fit")
+        said.append(_too_large(est) if not est.asked.shape else f"{np.sum(~est.fits):,} settings do not fit")
     return list(dict.fromkeys(said))
