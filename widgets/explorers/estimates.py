@@ -7,7 +7,7 @@
 
 The first estimate of a kind of model on a kind of grid plans its steps and takes a while, the next ones do not. So
 explorers draw what is known and let their worker ask for the rest, a few at a time; one thread asks at a time. Next
-file to read: `planner`.
+file to read: `plan_finding`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@
 
 Each dot is one plan: slices of each power of two, batches of each power of two, the best partitions. Lines join the
 plans that no other of their series beats; hollow marks were published. Pick a mark, and the planner below has it.
-Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), Figure 1. Next file to read:
-`../figures/frontier`.
+Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), Figure 1. Next file to read: `layer_steps`.
 """
 
 from __future__ import annotations

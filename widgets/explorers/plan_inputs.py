@@ -6,7 +6,7 @@
     ['v4:1x1x1', 'v4:1x1x2', 'v4:1x2x2', 'v4:2x2x2', 'v4:2x2x4', 'v4:2x4x4', 'v4:4x4x4']
 
 A slice is offered for each power of two, with the grid whose sides are most alike; any other is typed. Next file to
-read: `estimates`.
+read: `plan_prices`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     2.5
 
 There is no price of ours: prices are what somebody agreed on, and differ by place and day. Next file to read:
-`planner`.
+`estimates`.
 """
 
 from __future__ import annotations

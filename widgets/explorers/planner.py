@@ -8,7 +8,7 @@
 `find` turns the question round: a limit on the time of a token gives the slices that meet it, cheapest first, and one
 press loads a plan. All times, costs and bytes are modelled by `mtf.costs.inference`; a price of a chip-hour is the
 reader's own. Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), sections 2 to 4. Lesson 07 uses
-it. Next file to read: `../figures/plans`.
+it. Next file to read: `frontier`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Drag the batch: the products of decode climb the slope of HBM, those of prefill stand at the peak, and attention over
 the cache does not move, since each sequence brings its own. What is sent has no place under the roof: see the strip of
 time. All of it is modelled, from the planned steps. Source: "Efficiently Scaling Transformer Inference" (arXiv
-2211.05102), sections 2 and 4. Lesson 07 uses it. Next file to read: `layer_steps`.
+2211.05102), sections 2 and 4. Lesson 07 uses it.
 """
 
 from __future__ import annotations

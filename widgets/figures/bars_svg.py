@@ -5,7 +5,7 @@
     '<svg'
 
 A bar too long for its chart is cut at the rim, and its words still say how long it is. What can be picked carries
-`pick`. Colour never stands alone: each part has its words. Next file to read: `planner_svg`.
+`pick`. Colour never stands alone: each part has its words. Next file to read: `plans`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     >>> sentence(facts)[:60]
     'Cheapest under 30 ms a token: v5p:2x2x4, 16 chips, batch 32,'
 
-Next file to read: `../explorers/planner`.
+Next file to read: `frontier`.
 """
 
 from __future__ import annotations

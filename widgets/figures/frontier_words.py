@@ -3,7 +3,7 @@
     >>> sentence(facts)[:56]
     'Soonest: palm-8b int8 v4 on 16 chips, batch 1: 1.9 ms a'
 
-Next file to read: `../explorers/frontier`.
+Next file to read: `roofline`.
 """
 
 from __future__ import annotations

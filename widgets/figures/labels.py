@@ -4,7 +4,7 @@
     >>> labels.place("C:64 B:1", 400, 50), labels.place("C:64 B:2", 400, 50)
     ((348.0, 44.0), (348.0, 64.0))
 
-Next file to read: `frontier_svg`.
+Next file to read: `bars_svg`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     >>> axes.x(1), axes.x(1e4)
     (58.0, 408.0)
 
-Text takes the page's colour. Ranges are given, so a picture stands still while a slider moves what lies on it.
-Next file to read: `roofline_svg`.
+Text takes the page's colour. Ranges are given, so a picture stands still while a slider moves what lies on it. Next
+file to read: `labels`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     >>> sentence(facts)[:61]
     'palm-540b on v4:4x4x4, batch 64: a token takes 28.4 ms [modell'
 
-Next file to read: `../explorers/planner`.
+Next file to read: `finding`.
 """
 
 from __future__ import annotations

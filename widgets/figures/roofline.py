@@ -5,9 +5,9 @@
     {'intensity': 20.0, 'rate': 2.5e13, 'bound': 'hbm', ...}
 
 A local step lies at its FLOPs for each byte of HBM, as high as its FLOPs a second; the roof is the lesser of the peak
-and what memory can feed (Williams, Waterman and Patterson, "Roofline", 2009). Collectives compute nothing: they have no
-place under the roof and stand in the strip of time alone, and all of a layer's FLOPs for each byte sent is a point of
-its own. Everything is modelled. Next file to read: `roofline_svg`.
+and what memory can feed (Williams, Waterman and Patterson, "Roofline", 2009). Collectives compute nothing: they have
+no place under the roof and stand in the strip of time alone, and all of a layer's FLOPs for each byte sent is a point
+of its own. Everything is modelled. Next file to read: `roofline_svg`.
 """
 
 from __future__ import annotations

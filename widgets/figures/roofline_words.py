@@ -3,7 +3,7 @@
     >>> sentence(facts)[:58]
     'Decode waits for HBM, 81 % of a layer: each weight is read'
 
-Next file to read: `../explorers/roofline`.
+Next file to read: `../explorers/plan_inputs`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
     view.show('<svg …><g data-pick="v4:4x4x4" tabindex="0" role="button">…</g></svg>')
 
 What carries `data-pick` answers to a click, and to Enter or Space when it has the focus, which a redraw leaves where
-it was. One message a change. Text from outside must be escaped by the one who draws. Next file to read: `../frame`.
+it was. One message a change. Text from outside must be escaped by the one who draws. Next file to read:
+`../figures/log_axes`.
 """
 
 from __future__ import annotations
