@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused_in_the_line(settings, words):
 
 def test_where_nothing_fits_it_says_so():
     assert small(models="palm-540b", most_chips=1).sentence.startswith("No slice that is allowed holds the weights")
-    assert small(most_chips=1, input_tokens=1 << 19).sentence.startswith("None of 3 plans fits in memory")
+    assert small(most_chips=1, input_tokens=1 << 20).sentence.startswith("None of 3 plans fits in memory")
 
 
 def test_the_chosen_point_is_kept_in_the_state():

@@ -69,7 +69,7 @@ def test_a_partition_pinned_for_one_phase_leaves_the_other_free():
 
 def test_the_first_picture_says_its_numbers():
     explorer = small()
-    found = plan(Setup(mtf.model.config("palm-8b"), "v4:2x2x2", 16))
+    found = plan(Setup(mtf.model.config("palm-8b"), "v4:2x2x2", 16, prefill_batch=1))
     assert explorer.kind == "ok" and explorer.value["step"] == found["step_seconds"]
     assert "palm-8b on v4:2x2x2, batch 16" in explorer.sentence and "[modelled]" in explorer.sentence
     assert explorer.value["held"] == pytest.approx(found["memory"]["total"] + found["memory"]["reserve"])
@@ -127,12 +127,22 @@ def test_what_would_help_is_offered():
 
 
 def test_beyond_memory_it_says_so_and_the_nearest_batch_fits():
-    explorer = small(model="palm-540b", topology="v4:4x4x4", batch=512, input_tokens=8192, weights="bf16")
+    given = {"model": "palm-540b", "topology": "v4:4x4x4", "input_tokens": 8192, "weights": "bf16"}
+    explorer = small(**given, batch=2048)
     assert explorer.kind == "ok" and not explorer.value["fits"] and "It does not fit" in explorer.sentence
     labels = [offer.label for offer in explorer.offers]
     assert any(label.startswith("batch ") for label in labels)
     explorer.bottom.asked = {"number": 1, "offer": next(n for n, each in enumerate(labels) if each.startswith("batch"))}
     assert explorer.value["fits"]
+
+
+def test_prompts_that_do_not_fit_together_may_be_read_a_few_at_a_time():
+    explorer = small(batch=512, input_tokens=8192, prefill_batch=0)
+    assert not explorer.value["fits_in"]["prefill"] and explorer.value["fits_in"]["decode"]
+    assert "It does not fit in prefill" in explorer.sentence
+    assert explorer.offers[0].label == f"read {explorer.value['max_batch']['prefill']} at a time"
+    explorer.bottom.asked = {"number": 1, "offer": 0}
+    assert explorer.value["fits"] and explorer.value["prompts"] < 512
 
 
 def test_the_price_is_the_readers():

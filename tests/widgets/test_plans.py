@@ -45,12 +45,13 @@ FOUND = {
                     "wg_x-heads": {"seconds": float("nan"), "reason": "batch 2 does not divide over x:4"}},
         "decode": {"ws2d-batch": {"seconds": 0.1, "reason": ""}, "ws1d-batch": {"seconds": 1.0, "reason": ""}},
     },
-    "chip_seconds_per_token": 0.01, "max_batch": 200, "max_context": 9000, "warnings": [],
+    "chip_seconds_per_token": 0.01, "max_batch_by_phase": {"prefill": 80, "decode": 200}, "max_context": 9000,
+    "fits_by_phase": {"prefill": True, "decode": True}, "warnings": [],
 }  # fmt: skip
 ABOUT = {
     "model": "a-model", "n_params": 62e9, "source": "a paper", "left_out": "", "topology": "v4:2x2x4",
     "chips": 16, "chip": "v4", "title": "TPU v4", "price": None, "pinned": {"prefill": "auto", "decode": "auto"},
-    "batch": 64,
+    "batch": 64, "prompts": 4,
     "input_tokens": 2048, "output_tokens": 64, "cached_tokens": 0, "weights": "int8", "cache": "bf16", "reserve": 10,
 }  # fmt: skip
 HELPS = [
@@ -69,7 +70,7 @@ def facts(found=FOUND, helps=HELPS, **about) -> dict:
 
 def test_costs_are_chips_times_seconds_for_each_token():
     found = facts()["chip_seconds"]
-    assert found["decode"] == 16 * 0.1 / 64 and found["prefill"] == 16 * 2.0 / (64 * 2048)
+    assert found["decode"] == 16 * 0.1 / 64 and found["prefill"] == 16 * 2.0 / (4 * 2048)
     assert money(3600, 2.5) == 2.5 and money(1, None) is None
 
 
@@ -122,14 +123,15 @@ def test_partitions_are_sorted_and_the_impossible_say_why():
 
 def test_the_sentence_says_how_long_how_it_lies_what_it_waits_for_and_what_would_help():
     says = sentence(facts())
-    for part in ("a-model on v4:2x2x4, batch 64: a token takes 100 ms, prefill 2 s [modelled]",
+    for part in ("a-model on v4:2x2x4, batch 64: a token takes 100 ms, prefill of 4 prompts 2 s [modelled]",
                  "Prefill lies as ws2d-heads, decode as ws2d-batch: the fastest pair that keeps the weights once",
                  "a token waits most for HBM: weights (75 %)",
                  "What shortens a token most is v4:2x4x4: 60 ms a token [modelled]",
                  "What saves most is batch 128: 36 % less for a token [modelled]"):  # fmt: skip
         assert part in says
-    full = sentence(facts({**FOUND, "fits": False}))
-    assert "It does not fit: 14.9 GiB [modelled] with the reserve, where a device has 29.8 GiB [published]" in full
+    full = sentence(facts({**FOUND, "fits": False, "fits_by_phase": {"prefill": True, "decode": False}}))
+    assert "It does not fit in decode: 14.9 GiB [modelled] with the reserve" in full
+    assert "where a device has 29.8 GiB [published]" in full
     assert "decode as you pinned it" in sentence(facts(pinned={"prefill": "auto", "decode": "ws2d-batch"}))
 
 
@@ -148,6 +150,7 @@ def test_table_and_pictures_are_whole():
 def trial(chip="v4", chips=16, batch=64, step=0.02, fits=True, **more) -> dict:
     return {
         "chip": chip, "topology": f"{chip}:{chips}", "chips": chips, "batch": batch, "step": step, "fits": fits,
+        "fits_in": {"prefill": fits, "decode": fits},
         "prefill_seconds": 1.0, "chip_seconds": chips * step / batch, "held": 0.5,
         "prefill_chip_seconds": chips / (batch * 2048), "mfu": {"prefill": 0.5, "decode": 0.1},
         "layouts": {"prefill": "ws2d-heads", "decode": "ws2d-batch"},

@@ -46,6 +46,12 @@ class Setup:
     prefill: str = "auto"
     decode: str = "auto"
     reserve: float = 0.1
+    prefill_batch: int = 0  # prompts that are read at a time; 0: all of the batch
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts are read at a time."""
+        return min(self.prefill_batch, self.batch) or self.batch
 
     @property
     def chips(self) -> int:
@@ -113,12 +119,18 @@ def trials(setups: Sequence[Setup]) -> list[Facts]:
             est = _estimate(some)
             for n, setup in enumerate(some):
                 _keep(_TRIALS, setup, _trial(setup, est, (n,)))
-            last = _TRIALS[some[-1]]
-            if last["layouts"]["decode"] and not last["fits"]:
+            if _is_full(some[-1]):
                 for setup in missing[first + FEW :]:
-                    _keep(_TRIALS, setup, {**last, "batch": setup.batch, "step": np.inf, "chip_seconds": np.inf})
+                    _keep(_TRIALS, setup, {**_TRIALS[some[-1]], "batch": setup.batch, "step": np.inf})
                 break
     return [_TRIALS[setup] for setup in setups]
+
+
+def _is_full(setup: Setup) -> bool:
+    """Whether memory ends at this batch, in every phase that grows with it."""
+    found = _TRIALS[setup]
+    growing = ("decode",) if setup.prefill_batch else PHASES
+    return all(found["layouts"][phase] and not found["fits_in"][phase] for phase in growing)
 
 
 def known_trials(setups: Sequence[Setup]) -> list[Facts] | None:
@@ -134,8 +146,9 @@ def _trial(setup: Setup, est: Any, at: tuple[int, ...]) -> Facts:
     return {
         "topology": setup.topology, "chip": topology.chip.name, "chips": topology.chips, "batch": setup.batch,
         "step": step, "prefill_seconds": prefill, "chip_seconds": topology.chips * step / setup.batch,
-        "prefill_chip_seconds": topology.chips * prefill / (setup.batch * setup.input_tokens),
-        "fits": bool(item(est.fits, at)), "held": (memory["total"] + memory["reserve"]) / memory["capacity"],
+        "prefill_chip_seconds": topology.chips * prefill / (setup.prompts * setup.input_tokens),
+        "fits": bool(item(est.fits, at)), "fits_in": item(est.fits_by_phase, at),
+        "held": (memory["total"] + memory["reserve"]) / memory["capacity"],
         "layouts": item(est.layouts, at), "bottleneck": item(est.bottleneck, at),
         "mfu": {"prefill": item(est.prefill_mfu, at), "decode": item(est.decode_mfu, at)},
     }  # fmt: skip
@@ -158,6 +171,7 @@ def _n_params(cfg: Config) -> int:
 def _estimate(setups: Sequence[Setup]) -> Any:
     """One call; every field has one entry a setup."""
     given = {name: np.array([getattr(setup, name) for setup in setups]) for name in ASKED}
+    given["prefill_batch"] = np.array([setup.prompts for setup in setups])
     pinned = {phase: [getattr(setup, phase).rpartition("-") for setup in setups] for phase in PHASES}
     ffn = {phase: np.array([ffn or "auto" for ffn, _, _ in words]) for phase, words in pinned.items()}
     attention = {phase: np.array([last if ffn else "auto" for ffn, _, last in words])

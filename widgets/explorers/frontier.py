@@ -121,13 +121,13 @@ class Frontier(Frame):
         kept = {name: own[name] for name in ("price", "reserve")}
         lengths = {name: self.state[name] for name in ("input_tokens", "output_tokens", "cache")}
         if found := read_key(self.state["chosen"]):
-            return {**kept, **lengths, **found}
+            return {**kept, **lengths, **found, "prefill_batch": 0}
         point = _published(self.value or {}, self.state["chosen"])
         if point is None:
             return {}
         pinned = {point["phase"]: point["partition"]}
         names = ("model", "weights", "topology", "batch", "input_tokens", "output_tokens", "cache")
-        return {**kept, **{name: point[name] for name in names}, **pinned}
+        return {**kept, **{name: point[name] for name in names}, **pinned, "prefill_batch": 0}
 
     # Picture ----------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def read_chips(text: str) -> list[str]:
 def search(cfg: Config, state: Mapping[str, Any]) -> list[Step]:
     """Every slice whose memory holds the weights, at every batch, fewest chips first."""
     batches = BATCHES if state["batches"] == "any" else (state["batch"],)
-    names = ("input_tokens", "output_tokens", "cached_tokens", "weights", "cache")
+    names = ("input_tokens", "output_tokens", "cached_tokens", "prefill_batch", "weights", "cache")
     given = {name: state[name] for name in names} | {"reserve": state["reserve"] / 100}
     found = [
         tuple(Setup(cfg, str(one), batch=batch, **given) for batch in batches)

@@ -32,17 +32,20 @@ from widgets.views.pick_view import STYLE, PickView
 
 START: State = {
     "mode": "plan", "model": "palm-540b", "topology": "v4:4x4x4", "batch": 64, "input_tokens": 2048,
-    "output_tokens": 64, "cached_tokens": 0, "weights": "int8", "cache": "bf16", "prefill": "auto", "decode": "auto",
+    "output_tokens": 64, "cached_tokens": 0, "prefill_batch": 1, "weights": "int8", "cache": "bf16",
+    "prefill": "auto", "decode": "auto",
     "reserve": 10, "price": "", "limit": 30, "chips": "v4 v5e v5p v6e h100", "most_chips": 256, "batches": "any",
 }  # fmt: skip
 MODES = (("plan", "one plan"), ("find", "find slices under a limit"))
 FINDING = ("limit", "chips", "most_chips", "batches")
 PLANNING = ("topology", "prefill", "decode")
-ENDS = {"batch": (1, 4096), "input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "cached_tokens": (0, 1 << 20),
+ENDS = {"batch": (1, 4096), "prefill_batch": (0, 4096),
+        "input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "cached_tokens": (0, 1 << 20),
         "reserve": (0, 50), "limit": (1, 10_000), "most_chips": (1, plan_inputs.MOST_CHIPS)}  # fmt: skip
 OWN_WORDS = ("does not fit", "some settings do not fit")  # of warnings that the sentence says better
 WHAT = {"plan": "plans beside this one", "find": "slices and batches"}
 CACHED = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+AT_A_TIME = (0, 1, 2, 4, 8, 16, 32, 64)
 RESERVES = (0, 5, 10, 15, 20, 30)
 
 
@@ -83,6 +86,7 @@ class Planner(Frame):
 
     def _request(self, state: State, finding: bool) -> list[Control]:
         cached = sorted({*CACHED, state["cached_tokens"]})
+        at_a_time = sorted({*AT_A_TIME, state["prefill_batch"]})
         any_batch = Choice("batches", state["batches"], "batch", "Request",
                            options=(("any", "any that fits"), ("own", "as set")))  # fmt: skip
         batch = IntBox("batch", state["batch"], "batch", "Request", "sequences at a time", high=ENDS["batch"][1])
@@ -92,6 +96,8 @@ class Planner(Frame):
                    high=ENDS["input_tokens"][1]),
             IntBox("output_tokens", state["output_tokens"], "output", "Request", "new tokens of each sequence",
                    high=ENDS["output_tokens"][1]),
+            Choice("prefill_batch", str(state["prefill_batch"]), "read at a time", "Request", "prompts in one prefill",
+                   options=tuple((str(n), f"{n:,}" if n else "all") for n in at_a_time)),
             Choice("cached_tokens", str(state["cached_tokens"]), "cached before", "Request",
                    "tokens of each sequence whose keys and values are there already",
                    options=tuple((str(n), f"{n:,}") for n in cached)),
@@ -109,7 +115,7 @@ class Planner(Frame):
         ]
 
     def edit(self, state: State, name: str, value: Any) -> State:
-        if name in ("cached_tokens", "reserve"):
+        if name in ("cached_tokens", "reserve", "prefill_batch"):
             return {**state, name: int(value)}
         if name in ("preset", "chip", "slice"):
             return plan_inputs.edited(state, name, value)
@@ -212,7 +218,8 @@ class Planner(Frame):
 
 def setup_of(cfg: Config, state: Mapping[str, Any]) -> Setup:
     """What a state asks."""
-    names = ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "prefill", "decode")
+    names = ("batch", "input_tokens", "output_tokens", "cached_tokens", "prefill_batch", "weights", "cache", "prefill",
+             "decode")  # fmt: skip
     return Setup(cfg, str(plan_inputs.read_slice(state["topology"])), reserve=state["reserve"] / 100,
                  **{name: state[name] for name in names})  # fmt: skip
 
@@ -229,7 +236,8 @@ def planned(cfg: Config, state: State, prices: Mapping[str, float]) -> Facts:
     about = {
         "model": state["model"], "n_params": cfg.n_params, "source": cfg.source, "left_out": cfg.left_out,
         "topology": setup.topology, "chips": topology.chips, "chip": topology.chip.name, "title": topology.chip.title,
-        "price": price_of(prices, topology.chip.name), "pinned": {phase: state[phase] for phase in PHASES},
+        "prompts": setup.prompts, "price": price_of(prices, topology.chip.name),
+        "pinned": {phase: state[phase] for phase in PHASES},
         **{name: state[name] for name in
            ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "reserve")},
     }  # fmt: skip
@@ -249,8 +257,10 @@ def ways_on(facts: Facts) -> Iterator[Offer]:
                 best = min(better, key=lambda each: each[key])
                 yield Offer(best["words"], best["settings"])
         return
-    if facts["max_batch"] >= 1:
-        yield Offer(f"batch {facts['max_batch']:,}", {"batch": facts["max_batch"]})
+    if (most := facts["max_batch"])["prefill"] and not facts["fits_in"]["prefill"]:
+        yield Offer(f"read {most['prefill']:,} at a time", {"prefill_batch": most["prefill"]})
+    if most["decode"] and not facts["fits_in"]["decode"]:
+        yield Offer(f"batch {most['decode']:,}", {"batch": most["decode"]})
     room = facts["max_context"] - facts["output_tokens"] - facts["cached_tokens"]
     if room >= 1:
         yield Offer(f"input {room:,}", {"input_tokens": room})
@@ -272,8 +282,8 @@ def _loads(facts: Facts) -> tuple[Offer, ...]:
 def planner(model: str = START["model"], topology: str = START["topology"], **settings: Any) -> Planner:
     """Plan inference of a model (a preset, with changes, or a config file) on a slice; see the module's text.
 
-    Settings: batch, input_tokens, output_tokens, cached_tokens, weights, cache, prefill, decode (partitions, or
-    "auto"), reserve (per cent), price (yours, of a chip-hour); mode="find" with limit (ms a token), chips, most_chips
-    and batches.
+    Settings: batch, input_tokens, output_tokens, cached_tokens, prefill_batch (prompts read at a time, 0: all),
+    weights, cache, prefill, decode (partitions, or "auto"), reserve (per cent), price (yours, of a chip-hour);
+    mode="find" with limit (ms a token), chips, most_chips and batches.
     """
     return Planner(model=model, topology=str(topology), **settings)

@@ -20,8 +20,9 @@ AT = {"decode": ("step", "chip_seconds"), "prefill": ("prefill_seconds", "prefil
 
 
 def frontier_facts(trials: Sequence[Facts], published: Sequence[Facts], about: Mapping[str, Any]) -> Facts:
-    """Points, their lines in both phases, and published points; those that do not fit in memory are left out."""
-    points = [{**trial, "key": key(trial), "series": series(trial)} for trial in trials if trial["fits"]]
+    """Points, their lines in both phases, and published points; each phase has those that fit in it."""
+    fitting = (trial for trial in trials if any(trial["fits_in"].values()))
+    points = [{**trial, "key": key(trial), "series": series(trial)} for trial in fitting]
     names = list(dict.fromkeys(point["series"] for point in points))
     lines = {phase: [_line(points, name, phase) for name in names] for phase in PHASES}
     return {
@@ -49,7 +50,7 @@ def read_key(text: str) -> dict[str, Any]:
 
 
 def _line(points: Sequence[Facts], name: str, phase: str) -> Facts:
-    own = [n for n, point in enumerate(points) if point["series"] == name]
+    own = [n for n, point in enumerate(points) if point["series"] == name and point["fits_in"][phase]]
     x, y = AT[phase]
     return {"name": name, "at": pareto(own, lambda n: (points[n][x], points[n][y]))}
 

@@ -47,10 +47,16 @@ def _title(facts: Facts, phase: str) -> str:
 def _axes(facts: Facts, phase: str) -> LogAxes:
     x, y = AT[phase]
     own = [p for p in facts["published"] if p["phase"] == phase]
-    xs = [point[x] for point in facts["points"]] + [p["seconds"] for p in own]
-    ys = [point[y] for point in facts["points"]] + [p["chip_seconds"] for p in own]
+    fitting = _in(facts, phase)
+    xs = [point[x] for point in fitting] + [p["seconds"] for p in own]
+    ys = [point[y] for point in fitting] + [p["chip_seconds"] for p in own]
     _, x_title, y_title = TITLES[phase]
     return LogAxes(around(xs), around(ys), x_title, y_title, "s", "s", height=330.0, right=16.0)
+
+
+def _in(facts: Facts, phase: str) -> list[Facts]:
+    """The points that fit in a phase."""
+    return [point for point in facts["points"] if point["fits_in"][phase]]
 
 
 def colour(facts: Facts, model: str) -> str:
@@ -75,9 +81,10 @@ def shape(kind: str, x: float, y: float, r: float, **how: object) -> str:
 def _dots(axes: LogAxes, facts: Facts, phase: str) -> str:
     """All plans that fit, small: one path."""
     x, y = AT[phase]
-    data = "".join(f"M{axes.x(p[x]):.1f} {axes.y(p[y]):.1f}h0" for p in facts["points"])
+    fitting = _in(facts, phase)
+    data = "".join(f"M{axes.x(p[x]):.1f} {axes.y(p[y]):.1f}h0" for p in fitting)
     return tag("path", d=data or "M0 0", stroke=GREY, stroke_opacity=0.45, stroke_width=3, stroke_linecap="round",
-               data_dots=len(facts["points"]))  # fmt: skip
+               data_dots=len(fitting))  # fmt: skip
 
 
 def _line(axes: LogAxes, facts: Facts, phase: str, line: Facts) -> Iterator[str]:
@@ -138,7 +145,7 @@ def _published(axes: LogAxes, facts: Facts, phase: str) -> Iterator[str]:
 def _chosen(axes: LogAxes, facts: Facts, phase: str) -> Iterator[str]:
     """A ring around the chosen plan, in both charts."""
     x, y = AT[phase]
-    for point in facts["points"]:
+    for point in _in(facts, phase):
         if point["key"] == facts["chosen"]:
             yield tag("circle", cx=axes.x(point[x]), cy=axes.y(point[y]), r=10, fill="none", stroke="currentColor",
                       stroke_width=2, pointer_events="none", data_chosen=point["key"])  # fmt: skip

@@ -29,7 +29,7 @@ def _nothing(facts: Facts) -> str:
 
 def _ends(facts: Facts) -> Iterator[str]:
     biggest = facts["models"][0]
-    own = [point for point in facts["points"] if point["model"] == biggest]
+    own = [point for point in facts["points"] if point["model"] == biggest and point["fits_in"]["decode"]]
     if not own:
         yield f"No plan of {biggest} fits."
         return

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from widgets.figures.bars_svg import Bar, Part, bars_svg
 from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, money, shares
 from widgets.figures.svg import tag
-from widgets.numbers import origin, quantity, tagged_html
+from widgets.numbers import count, origin, quantity, tagged_html
 from widgets.theme import COMPUTE, LINKS, MEMORY
 
 TERM_COLOURS = {"weights": "#0B4F79", "cache": "#56B4E9", "activations": "#CC79A7", "gathered": "#009E73",
@@ -54,7 +54,7 @@ def answers(facts: Facts) -> Iterator[tuple[str, str, str]]:
     """(key, number with its origin, what it is)."""
     batch, chips = facts["batch"], facts["chips"]
     yield "step", _modelled(facts["step"], "s"), "a token"
-    yield "prefill", _modelled(facts["prefill_seconds"], "s"), f"prefill of {facts['input_tokens']:,} tokens"
+    yield "prefill", _modelled(facts["prefill_seconds"], "s"), f"prefill, {count(facts['prompts'], 'prompt')} at a time"
     rate = batch / facts["step"] if facts["step"] else 0.0
     yield "rate", origin(f"{quantity(rate)}/s", "modelled"), f"new tokens, batch {batch:,} on {chips:,} chips"
     yield "cost", _modelled(facts["chip_seconds"]["decode"], "chip-s"), "a new token"

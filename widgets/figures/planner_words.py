@@ -23,7 +23,9 @@ def sentence(facts: Facts) -> str:
 
 
 def _takes(facts: Facts) -> str:
-    times = f"a token takes {quantity(facts['step'], 's')}, prefill {quantity(facts['prefill_seconds'], 's')}"
+    at_once = "all prompts" if facts["prompts"] == facts["batch"] > 1 else count(facts["prompts"], "prompt")
+    prefill = f"prefill of {at_once} {quantity(facts['prefill_seconds'], 's')}"
+    times = f"a token takes {quantity(facts['step'], 's')}, {prefill}"
     return f"{facts['model']} on {facts['topology']}, batch {facts['batch']:,}: {origin(times, 'modelled')}."
 
 
@@ -46,8 +48,9 @@ def _fits(facts: Facts) -> Iterator[str]:
     held, has = quantity(facts["held"], "iB"), quantity(facts["capacity"], "iB")
     if not facts["fits"]:
         most = max(TERMS, key=lambda term: facts["memory"][term])
+        where = " and ".join(phase for phase in PHASES if not facts["fits_in"][phase])
         yield (
-            f"It does not fit: {origin(held, 'modelled')} with the reserve, where a device has "
+            f"It does not fit in {where}: {origin(held, 'modelled')} with the reserve, where a device has "
             f"{origin(has, 'published')}, mostly {most}."
         )
 
@@ -80,8 +83,10 @@ def _about(facts: Facts) -> Iterator[tuple[str, ...]]:
     yield "slice", f"{facts['topology']}, {count(facts['chips'], 'chip')}", facts["title"]
     lengths = f"{facts['input_tokens']:,} in, {facts['output_tokens']:,} out, {facts['cached_tokens']:,} cached before"
     yield "request", f"batch {facts['batch']:,}, {lengths}", f"weights {facts['weights']}, cache {facts['cache']}"
-    for name, words in (("max_batch", "largest batch"), ("max_context", "longest context")):
-        yield words, origin(f"{facts[name]:,}", "modelled"), "that fits in memory, the rest as it is"
+    yield "read at a time", count(facts["prompts"], "prompt"), f"of {facts['batch']:,}"
+    most = [(f"largest batch in {phase}", facts["max_batch"][phase]) for phase in PHASES]
+    for words, n in (*most, ("longest context", facts["max_context"])):
+        yield words, origin(f"{n:,}", "modelled"), "that fits in memory, the rest as it is"
 
 
 def _memory(facts: Facts) -> Iterator[tuple[str, ...]]:

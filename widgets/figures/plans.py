@@ -22,8 +22,9 @@ PHASES = ("prefill", "decode")
 TERMS = ("weights", "cache", "activations", "gathered", "reserve")
 PARTS = ("compute", "hbm", "link", "launch")
 FIELDS = (
-    "prefill_seconds", "decode_seconds", "step_seconds", "mfu", "prefill_mfu", "decode_mfu", "fits", "layouts",
-    "bottleneck", "memory", "parts", "candidates", "chip_seconds_per_token", "max_batch", "max_context", "warnings",
+    "prefill_seconds", "decode_seconds", "step_seconds", "mfu", "prefill_mfu", "decode_mfu", "fits", "fits_by_phase",
+    "layouts", "bottleneck", "memory", "parts", "candidates", "chip_seconds_per_token", "max_batch_by_phase",
+    "max_context", "warnings",
 )  # fmt: skip
 
 
@@ -54,10 +55,11 @@ def plan_facts(found: Mapping[str, Any], about: Mapping[str, Any]) -> Facts:
         "candidates": {phase: candidates(found["candidates"][phase]) for phase in PHASES},
         "chip_seconds": {
             "decode": chips * step / batch,
-            "prefill": chips * found["prefill_seconds"] / (batch * about["input_tokens"]),
+            "prefill": chips * found["prefill_seconds"] / (about["prompts"] * about["input_tokens"]),
             "request": found["chip_seconds_per_token"],
         },
-        "max_batch": int(found["max_batch"]), "max_context": int(found["max_context"]),
+        "fits_in": found["fits_by_phase"], "max_batch": found["max_batch_by_phase"],
+        "max_context": int(found["max_context"]),
     }  # fmt: skip
 
 
