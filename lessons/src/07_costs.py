@@ -231,6 +231,7 @@ display(summary(["Table 1", "Table 2", "Figure 1", "Figure 3"]))
 # **Try:**
 #
 # * batch 1, 64, 512: what binds decode, and what becomes of the cost of a token?
+# * batch 8: `ws1d` moves more bytes than `ws2d` and may take less time. What does it have fewer of?
 # * a longer input: where does prefill change its layout?
 # * weights bf16 instead of int8: which phase notices?
 # * the question of the day: *which layout and how many chips for a 70B model with grouped attention at 32k of context,
