@@ -89,6 +89,18 @@ EXPLORERS = {  # the cell, the control that moves from a value upward, the pictu
         "from widgets import traffic\ne = traffic(mesh='x:4 y:4 z:4')\ne", ".mw-live .mw-hop-bar input[type=range]",
         ".mw-live .mw-hop-stage svg", 1,
     ),
+    "planner, answers and four charts": (
+        "from widgets import planner\ne = planner()\ne.queue.join(120)\ne", "[data-control=batch] input[type=range]",
+        ".mw-live.mw-picks", 4,
+    ),
+    "frontier, six lines in two charts": (
+        "from widgets import frontier\ne = frontier(most_chips=64)\ne.queue.join(120)\ne",
+        "[data-control=most_batch] input[type=range]", ".mw-live.mw-picks", 6,
+    ),
+    "roofline, two charts": (
+        "from widgets import roofline\ne = roofline()\ne", "[data-control=batch] input[type=range]",
+        ".mw-live.mw-picks", 5,
+    ),
 }  # fmt: skip
 
 CHARTS = {

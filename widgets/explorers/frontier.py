@@ -12,24 +12,25 @@ Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), Figure 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import ipywidgets
 
 from mtfcore.costs.step_time import rates
-from mtfcore.errors import LayoutError, nearest
 from mtfcore.reference import latency_rows
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs
-from widgets.explorers.estimates import Setup, could_hold, known_trials, plan, trials
+from widgets.explorers.estimates import Setup, known_trials, plan, trials
+from widgets.explorers.frontier_search import read_list, read_types, search
+from widgets.explorers.growing import Growing
 from widgets.explorers.plan_finding import read_chips
 from widgets.explorers.planner import START as PLANNER
 from widgets.explorers.planner import Planner
 from widgets.figures.frontier import Facts, frontier_facts, published_points, read_key
 from widgets.figures.frontier_svg import TITLES, frontier_svg, legend_html, saved_frontier
 from widgets.figures.frontier_words import sentence, table
-from widgets.frame import Frame, Progress, Result, Shown
+from widgets.frame import Progress, Shown
 from widgets.state import State, call_text
 from widgets.views.pick_view import STYLE, PickView
 
@@ -39,12 +40,10 @@ START: State = {
 }  # fmt: skip
 ENDS = {"input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "most_chips": (1, plan_inputs.MOST_CHIPS),
         "most_batch": (1, 4096)}  # fmt: skip
-MOST_MODELS = 5
-LOOKING = "looking at slices and batches"
 SHOWN = ("Figure 1", "Table 2", "Table 3")
 
 
-class Frontier(Frame):
+class Frontier(Growing):
     """The explorer; call `frontier(…)`."""
 
     question = "How soon can a token come, and what does it cost to have it sooner?"
@@ -56,8 +55,6 @@ class Frontier(Frame):
         self.below = ipywidgets.VBox()
         super().__init__(**settings)
         self.children = [*self.children, self.below]
-        if self.kind == "ok":
-            self.start_refining()
         if self.state["chosen"]:
             self._load()
 
@@ -159,24 +156,10 @@ class Frontier(Frame):
             if {**settings, "chosen": ""} != {**self.state, "chosen": ""}:  # the newest request waits
                 return
             trials(step)
-            yield Progress(n, len(steps), LOOKING)
+            yield Progress(n, len(steps), f"looking at {self.what()}")
 
-    def show_progress(self, progress: Progress) -> None:
-        self.redraw()
-
-    def show_result(self, result: Result) -> None:
-        self.redraw()
-
-    def redraw(self) -> None:
-        """The same settings again, since more is known now."""
-        with self.drawing:
-            self._notes = list(self._said)
-            self._redraw()
-            self.refresh_still()
-
-    def _stamp(self, result: Result) -> str:
-        """How long it took says nothing about the plans."""
-        return "looked at slices and batches"
+    def what(self) -> str:
+        return "slices and batches"
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(_html(shown.facts))
@@ -196,39 +179,6 @@ class Frontier(Frame):
 def _html(facts: Facts) -> str:
     slots = "".join(f'<div class="mw-slot">{frontier_svg(facts, phase)}</div>' for phase in TITLES)
     return f'<div class="mw-charts">{slots}</div>{legend_html(facts)}'
-
-
-def read_list(text: str) -> list[str]:
-    """Models, separated by commas, each once."""
-    names = list(dict.fromkeys(filter(None, (" ".join(name.split()) for name in text.split(",")))))
-    if not names:
-        raise LayoutError(f"no model is named; write e.g. {START['models']}")
-    if len(names) > MOST_MODELS:
-        raise LayoutError(f"{len(names)} models; at most {MOST_MODELS} have colours of their own")
-    return names
-
-
-def read_types(text: str) -> list[str]:
-    """Types of weights, each once."""
-    names = list(dict.fromkeys(text.replace(",", " ").split()))
-    unknown = [name for name in names if name not in plan_inputs.TYPES]
-    if unknown or not names:
-        raise LayoutError(f"weights {' '.join(unknown) or '(none)'}: {nearest(' '.join(unknown), plan_inputs.TYPES)}")
-    return names
-
-
-def search(state: Mapping[str, Any]) -> list[tuple[str, tuple[Setup, ...]]]:
-    """Every slice whose memory holds the weights, at every batch, with the model's name; fewest chips first."""
-    batches = [1 << power for power in range(state["most_batch"].bit_length())]
-    given = {name: state[name] for name in ("input_tokens", "output_tokens", "cache")}
-    found = [
-        (model, tuple(Setup(cfg, str(one), batch, weights=weights, **given) for batch in batches))
-        for model, cfg in ((name, plan_inputs.read_model(name)) for name in read_list(state["models"]))
-        for weights in read_types(state["weights"])
-        for chip in read_chips(state["chips"])
-        for one in plan_inputs.slices_of(chip, state["most_chips"])
-    ]
-    return sorted((each for each in found if could_hold(each[1][0])), key=lambda each: each[1][0].chips)
 
 
 def _published(facts: Facts, chosen: str) -> Facts | None:

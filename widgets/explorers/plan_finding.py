@@ -6,7 +6,7 @@
     ['batch 128', 'batch 32', 'v4:4x4x8', 'v4:2x4x4', 'int8 cache']
 
 What is known is drawn at once; a worker asks for the rest, the smallest slices first. Moving the limit asks for
-nothing. Next file to read: `planner`.
+nothing. Next file to read: `growing`.
 """
 
 from __future__ import annotations

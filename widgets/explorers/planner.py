@@ -8,25 +8,25 @@
 `find` turns the question round: a limit on the time of a token gives the slices that meet it, cheapest first, and one
 press loads a plan. All times, costs and bytes are modelled by `mtf.costs.inference`; a price of a chip-hour is the
 reader's own. Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), sections 2 to 4. Lesson 07 uses
-it. Next file to read: `frontier`.
+it. Next file to read: `frontier_search`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import mtfcore as mtf
 from mtfcore.errors import LayoutError
-from mtfcore.model.configs import Config
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_finding, plan_inputs
-from widgets.explorers.estimates import Setup, ask, known_trials, plan, trials
-from widgets.explorers.plan_prices import price_of, read_prices
+from widgets.explorers.estimates import ask, known_trials, trials
+from widgets.explorers.growing import Growing
+from widgets.explorers.one_plan import nearest_limit, planned, setup_of, ways_on
+from widgets.explorers.plan_prices import read_prices
 from widgets.figures import finding_html, finding_words, planner_svg, planner_words
-from widgets.figures.plans import PHASES, Facts, plan_facts
-from widgets.frame import Frame, Offer, Progress, Refused, Result, Shown
+from widgets.figures.plans import PHASES, Facts
+from widgets.frame import Progress, Shown
 from widgets.state import State, call_text
 from widgets.views.pick_view import STYLE, PickView
 
@@ -42,25 +42,19 @@ PLANNING = ("topology", "prefill", "decode")
 ENDS = {"batch": (1, 4096), "prefill_batch": (0, 4096),
         "input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "cached_tokens": (0, 1 << 20),
         "reserve": (0, 50), "limit": (1, 10_000), "most_chips": (1, plan_inputs.MOST_CHIPS)}  # fmt: skip
-OWN_WORDS = ("does not fit", "some settings do not fit")  # of warnings that the sentence says better
 WHAT = {"plan": "plans beside this one", "find": "slices and batches"}
 CACHED = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 AT_A_TIME = (0, 1, 2, 4, 8, 16, 32, 64)
 RESERVES = (0, 5, 10, 15, 20, 30)
 
 
-class Planner(Frame):
+class Planner(Growing):
     """The explorer; call `planner(…)`."""
 
     question = "Which slice, which layout and which batch answer in time, and what does a token cost?"
     call = "planner"
     start = START
     _compared = False
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        if self.kind == "ok":
-            self.start_refining()
 
     def make_picture(self) -> PickView:
         view = PickView(label="the plan: answers, memory, time and partitions")
@@ -143,7 +137,7 @@ class Planner(Frame):
         (cfg, notes), prices = plan_inputs.noted_model(state["model"]), read_prices(state["price"])
         if state["mode"] == "find":
             facts = plan_finding.looked(cfg, state, prices)
-            return Shown(finding_words.sentence(facts), facts, finding_words.table(facts), notes, _loads(facts))
+            return Shown(finding_words.sentence(facts), facts, finding_words.table(facts), notes, nearest_limit(facts))
         if state["mode"] != "plan":
             raise LayoutError(f"mode {state['mode']!r}; {' or '.join(name for name, _ in MODES)}")
         facts = planned(cfg, state, prices)
@@ -160,7 +154,7 @@ class Planner(Frame):
                 return
             with contextlib.suppress(LayoutError):  # of plans that nobody has asked for: told when somebody does
                 do(some)
-            yield Progress(n, done + len(jobs), f"looking at {WHAT[settings['mode']]}", value=n >= first)
+            yield Progress(n, done + len(jobs), f"looking at {self.what()}", value=n >= first)
 
     def _jobs(self, settings: State) -> tuple[list[tuple[Any, Any]], int, int]:
         """What to ask for, how much is known already, and after how much the picture has more to show."""
@@ -178,19 +172,8 @@ class Planner(Frame):
             self._compared = True
             self.redraw()
 
-    def show_result(self, result: Result) -> None:
-        self.redraw()
-
-    def redraw(self) -> None:
-        """The same settings again, since more is known now."""
-        with self.drawing:
-            self._notes = list(self._said)
-            self._redraw()
-            self.refresh_still()
-
-    def _stamp(self, result: Result) -> str:
-        """How long it took says nothing about the plan."""
-        return f"looked at {WHAT.get(self.state['mode'], '')}"
+    def what(self) -> str:
+        return WHAT.get(self.state["mode"], "")
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(self._html(shown.facts))
@@ -211,72 +194,6 @@ class Planner(Frame):
                  if name == "model" or (value != START[name] and name not in left_out) or (name == "limit" and finding)
                  or (name in ("topology", "batch") and not finding)}  # fmt: skip
         return call_text(self.call, shown)
-
-
-# ---- one plan
-
-
-def setup_of(cfg: Config, state: Mapping[str, Any]) -> Setup:
-    """What a state asks."""
-    names = ("batch", "input_tokens", "output_tokens", "cached_tokens", "prefill_batch", "weights", "cache", "prefill",
-             "decode")  # fmt: skip
-    return Setup(cfg, str(plan_inputs.read_slice(state["topology"])), reserve=state["reserve"] / 100,
-                 **{name: state[name] for name in names})  # fmt: skip
-
-
-def planned(cfg: Config, state: State, prices: Mapping[str, float]) -> Facts:
-    """The facts of one plan, and of those that differ in one thing."""
-    setup = setup_of(cfg, state)
-    topology = mtf.topology(setup.topology)
-    try:
-        found = plan(setup)
-    except LayoutError as fault:
-        padded = plan_inputs.padded_heads(state["model"])
-        raise Refused(str(fault), list(plan_finding.possible(setup, padded))) from None
-    about = {
-        "model": state["model"], "n_params": cfg.n_params, "source": cfg.source, "left_out": cfg.left_out,
-        "topology": setup.topology, "chips": topology.chips, "chip": topology.chip.name, "title": topology.chip.title,
-        "prompts": setup.prompts, "price": price_of(prices, topology.chip.name),
-        "pinned": {phase: state[phase] for phase in PHASES},
-        **{name: state[name] for name in
-           ("batch", "input_tokens", "output_tokens", "cached_tokens", "weights", "cache", "reserve")},
-    }  # fmt: skip
-    facts = plan_facts(found, about)
-    if setup != setup.free:  # the pinned plan knows no other partition's time
-        facts["candidates"] = plan_facts(plan(setup.free), about)["candidates"]
-    warnings = [said for said in found["warnings"] if said not in OWN_WORDS]
-    return {**facts, "helps": plan_finding.variants(setup), "warnings": warnings}
-
-
-def ways_on(facts: Facts) -> Iterator[Offer]:
-    """Where it does not fit, what does; else the change that shortens a token most, and the one that saves most."""
-    if facts["fits"]:
-        known = [each for each in facts["helps"] if each["fits"]]
-        for key, own in (("step", facts["step"]), ("chip_seconds", facts["chip_seconds"]["decode"])):
-            if better := [each for each in known if each[key] < 0.98 * own]:
-                best = min(better, key=lambda each: each[key])
-                yield Offer(best["words"], best["settings"])
-        return
-    if (most := facts["max_batch"])["prefill"] and not facts["fits_in"]["prefill"]:
-        yield Offer(f"read {most['prefill']:,} at a time", {"prefill_batch": most["prefill"]})
-    if most["decode"] and not facts["fits_in"]["decode"]:
-        yield Offer(f"batch {most['decode']:,}", {"batch": most["decode"]})
-    room = facts["max_context"] - facts["output_tokens"] - facts["cached_tokens"]
-    if room >= 1:
-        yield Offer(f"input {room:,}", {"input_tokens": room})
-    yield from (Offer(each["words"], each["settings"]) for each in facts["helps"] if each["fits"])
-
-
-def _loads(facts: Facts) -> tuple[Offer, ...]:
-    """The nearest possible limit, where none is met."""
-    if facts["rows"]:
-        return ()
-    near = [row for row in facts["nearest"].values() if row is not None]
-    if not near:
-        return ()
-    best = min(near, key=lambda row: row["step"])
-    limit = -(-best["step"] // 1e-3)
-    return (Offer(f"limit {limit:.0f} ms", {"limit": int(limit)}),)
 
 
 def planner(model: str = START["model"], topology: str = START["topology"], **settings: Any) -> Planner:

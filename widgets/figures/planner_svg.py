@@ -60,8 +60,8 @@ def answers(facts: Facts) -> Iterator[tuple[str, str, str]]:
     yield "cost", _modelled(facts["chip_seconds"]["decode"], "chip-s"), "a new token"
     for key, words in (("decode", "a million new tokens"), ("prefill", "a million prompt tokens")):
         yield f"million.{key}", *_million(facts, key, words)
-    shown = "MFU " + ", ".join(f"{name} {_percent(facts['mfu'][name])}" for name in PHASES)
-    yield "mfu", origin(_percent(facts["mfu"]["request"]), "modelled"), shown
+    by_phase = ", ".join(f"{name} {_percent(facts['mfu'][name])}" for name in PHASES)
+    yield "mfu", origin(_percent(facts["mfu"]["request"]), "modelled"), f"MFU ({by_phase})"
     held = facts["held"] / facts["capacity"]
     yield "fits", origin(_percent(held), "modelled"), f"of memory: {'fits' if facts['fits'] else 'does not fit'}"
 

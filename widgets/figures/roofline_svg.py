@@ -65,7 +65,8 @@ def _roof(axes: LogAxes, roof: Mapping[str, float]) -> Iterator[str]:
     peak = f"peak {quantity(roof['peak'], 'FLOP/s')} (published)"
     yield text(peak, axes.x(high) - 2, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="end")
     yield text(f"ridge {quantity(knee)}", axes.x(knee) - 20, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="middle")
-    angle = -math.degrees(math.atan2(axes.y(1e9) - axes.y(1e10), axes.x(10) - axes.x(1)))
+    rise = axes.y(floor) - axes.y(10 * floor)
+    angle = -math.degrees(math.atan2(rise, axes.x(10 * low) - axes.x(low)))
     x, y = axes.x(start * 3), axes.y(start * 3 * roof["hbm"]) - 6
     yield text(f"HBM {quantity(roof['hbm'], 'B/s')}", x, y, 0, 10, transform=f"rotate({angle:.1f} {x:.1f} {y:.1f})")
     if roof.get("link"):
