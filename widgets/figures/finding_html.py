@@ -12,6 +12,7 @@ import html
 from collections.abc import Sequence
 
 from widgets.figures.finding import Facts
+from widgets.figures.plans import waits_for
 from widgets.numbers import origin, quantity, tagged_html
 
 HEAD = ("slice", "chips", "batch", "a token", "prefill", "prefill lies as", "decode lies as", "costs a token",
@@ -56,7 +57,7 @@ def cells(row: Facts) -> tuple[str, ...]:
         row["topology"], f"{row['chips']:,}", f"{row['batch']:,}", quantity(row["step"], "s"),
         quantity(row["prefill_seconds"], "s"), row["layouts"]["prefill"], row["layouts"]["decode"],
         quantity(row["chip_seconds"], "s").replace(" ", " chip-"), money, f"{100 * row['held']:.0f} %",
-        row["bottleneck"]["decode"],
+        waits_for(row["bottleneck"]["decode"]),
     )  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def _missed(chip: str, row: Facts | None, limit: float, columns: int) -> str:
         took = origin(quantity(row["step"], "s"), "modelled")
         words = (
             f"none within {quantity(limit, 's')}; the fastest takes {took}: {row['topology']}, batch {row['batch']}, "
-            f"waiting for {row['bottleneck']['decode']}"
+            f"waiting for {waits_for(row['bottleneck']['decode'])}"
         )
     cell = f'<td colspan="{columns - 1}">{tagged_html(words)}</td>'
     return f'<tr data-missed="{chip}"><td></td><td>{chip}</td>{cell}</tr>'

@@ -13,7 +13,7 @@ import html
 from collections.abc import Iterator, Sequence
 
 from widgets.figures.bars_svg import Bar, Part, bars_svg
-from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, money, shares
+from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, money, shares, waits_for
 from widgets.figures.svg import tag
 from widgets.numbers import count, origin, quantity, tagged_html
 from widgets.theme import COMPUTE, LINKS, MEMORY
@@ -130,7 +130,8 @@ def time_svg(facts: Facts) -> str:
     pieces = tuple(Part(known[part], colours[part], f"{part}: {quantity(whole[part], 's')}, modelled",
                         f"{part} {100 * known[part]:.0f} %") for part in whole)  # fmt: skip
     bars.append(Bar("request", pieces, quantity(sum(whole.values()), "s")))
-    waits = (f"{label}: {facts['bottleneck'][phase]}" for phase, label in (("prefill", "prefill"), ("decode", "token")))
+    named = (("prefill", "prefill"), ("decode", "token"))
+    waits = (f"{label}: {waits_for(facts['bottleneck'][phase])}" for phase, label in named)
     note = f"waits most for · {' · '.join(waits)}"
     return bars_svg("Time by what it waits for (modelled)", bars, 1.0, rows=6, name="time", note=note)
 

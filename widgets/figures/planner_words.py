@@ -1,7 +1,7 @@
 """What the planner says: how long, how it lies, what it waits for, what would help; and the table.
 
     >>> sentence(facts)[:61]
-    'palm-540b on v4:4x4x4, batch 64: a token takes 28.4 ms [modell'
+    'palm-540b on v4:4x4x4, batch 64: a token takes 29.6 ms [modell'
 
 Next file to read: `finding`.
 """
@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from widgets.figures.planner_svg import answers
-from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, shares
+from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, shares, waits_for
 from widgets.numbers import count, origin, quantity
-
-NEW = {"prefill": "Prefill", "decode": "a token"}
 
 
 def sentence(facts: Facts) -> str:
@@ -38,7 +36,7 @@ def _lies(facts: Facts) -> str:
 def _waits(facts: Facts) -> str:
     known = [shares(facts["parts"][phase]) for phase in PHASES]
     most = [max(each.values()) for each in known]
-    words = (f"{name} waits most for {facts['bottleneck'][phase]} ({100 * share:.0f} %)"
+    words = (f"{name} waits most for {waits_for(facts['bottleneck'][phase])} ({100 * share:.0f} %)"
              for phase, name, share in zip(PHASES, ("prefill", "a token"), most))  # fmt: skip
     said = ", ".join(words)
     return f"{said[0].upper()}{said[1:]}."

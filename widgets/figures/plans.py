@@ -1,8 +1,8 @@
 """Facts for the planner: one estimate of `mtf.costs.inference` as plain data, with what a reader compares.
 
-    >>> facts = plan_facts(est, about)
+    >>> facts = plan_facts(fields(est), about)
     >>> facts["step"], facts["fits"], facts["layouts"]
-    (0.0284, True, {'prefill': 'ws2d-heads', 'decode': 'ws2d-batch'})
+    (0.0296, True, {'prefill': 'ws2d-heads', 'decode': 'ws2d-batch'})
 
 An estimate may stand for many plans; `item` takes one of them out. All numbers are modelled. Costs are chip-seconds:
 chips · seconds / tokens ("Efficiently Scaling Transformer Inference", arXiv 2211.05102, section 4.4); money comes from
@@ -26,6 +26,14 @@ FIELDS = (
     "layouts", "bottleneck", "memory", "parts", "candidates", "chip_seconds_per_token", "max_batch_by_phase",
     "max_context", "warnings",
 )  # fmt: skip
+
+
+WAITS = {"compute": "computing", "link": "links", "launch": "starting collectives"}
+
+
+def waits_for(bottleneck: str) -> str:
+    """What a phase waits for most, as people say it; of HBM, whether it is for weights or for the cache."""
+    return WAITS.get(bottleneck, bottleneck)
 
 
 def item(value: Any, at: tuple[int, ...] = ()) -> Any:
