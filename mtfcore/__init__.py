@@ -86,8 +86,8 @@ from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool",
-    "doctor": "diagnosis", "partitioned": "whole", "price": "costs.pricing", "search_layout": "costs.search.layouts",
-    "single": "whole",
+    "doctor": "diagnosis", "partitioned": "whole", "price": "costs.pricing.price",
+    "search_layout": "costs.search.layouts", "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 

@@ -9,7 +9,7 @@ with links of their own. GPUs: `h100:8` is a node behind one switch, `h100:4x8` 
 
 Which axes wrap (each chip's `wraps` says from where): on v4, v5p and v7x all axes of slices made of whole 4 x 4 x 4
 cubes; on v5e and v6e an axis of 16; on v2 and v3 an axis as long as the pod's. Grids smaller than a pod are powers of
-two along each axis. How to Scale Your Model, part 2. Next file to read: `costs/wiring`.
+two along each axis. How to Scale Your Model, part 2. Next file to read: `costs/links/wiring`.
 """
 
 from __future__ import annotations

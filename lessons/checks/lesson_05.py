@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from mtfcore.costs.iteration_space import Blocks, best
-from mtfcore.costs.memory import memory
-from mtfcore.costs.two_layers import ROWS, Parts, Sizes, cost, printed_ratio
-from mtfcore.costs.two_layers_programs import planned
+from mtfcore.costs.first_paper.iteration_space import Blocks, best
+from mtfcore.costs.first_paper.memory import memory
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Sizes, cost, printed_ratio
+from mtfcore.costs.first_paper.two_layers_programs import planned
 from mtfcore.numbers import count
 from widgets.learning.exercises import Case, at_most, equal, holds
 

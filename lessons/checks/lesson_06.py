@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.functions import Function
 from mtfcore.model.optimizers import SGD, Adafactor, Adam
 from mtfcore.model.step_function import training_step

@@ -40,7 +40,7 @@
 # %%
 import inspect
 
-from mtfcore.costs.two_layers_programs import planned, training
+from mtfcore.costs.first_paper.two_layers_programs import planned, training
 
 print(inspect.getsource(training.call))
 
@@ -60,7 +60,7 @@ predict("05 all-reduces", "Pure data parallelism, batch:all: how many of the six
 predict.record("05 all-reduces", "2")
 
 # %%
-from mtfcore.costs.two_layers import ROWS, Sizes
+from mtfcore.costs.first_paper.two_layers import ROWS, Sizes
 
 sizes = Sizes(batch=64, io=32, hidden=128)
 for layout, row in ROWS.items():
@@ -91,7 +91,7 @@ for layout, row in ROWS.items():
 # what the plan says, and exactly what is counted in the program that runs.
 
 # %%
-from mtfcore.costs.two_layers import cost
+from mtfcore.costs.first_paper.two_layers import cost
 
 for layout, row in ROWS.items():
     form = cost(row, sizes, row.parts(2, 2, 2), dtype="f32")
@@ -116,8 +116,8 @@ for layout, row in ROWS.items():
 # 32-bit numbers a parameter for Adam), and the **activations** that the backward pass still needs.
 
 # %%
-from mtfcore.costs.memory import largest, memory
-from mtfcore.costs.paper_time import step_seconds
+from mtfcore.costs.first_paper.memory import largest, memory
+from mtfcore.costs.first_paper.paper_time import step_seconds
 from mtfcore.numbers import format_bytes, format_seconds
 
 v2 = mtf.chip("v2")
@@ -177,8 +177,8 @@ predict("05 growth", "From k = 1 to k = 16, that is 256 devices: by how much is 
 predict.record("05 growth", 16)
 
 # %%
-from mtfcore.costs.scaling import data_parallel, grow
-from mtfcore.costs.two_layers import printed_ratio
+from mtfcore.costs.first_paper.scaling import data_parallel, grow
+from mtfcore.costs.first_paper.two_layers import printed_ratio
 
 one = Sizes(batch=256, io=4096, hidden=2048)  # what one device has
 mixed = grow(ROWS["batch:rows hidden:cols"], one, (1, 4, 16))
@@ -211,8 +211,8 @@ predict.show("05 growth", last / first)
 # touches. Of all blocks of one volume, cubes have the smallest faces.
 
 # %%
-from mtfcore.costs.iteration_space import Blocks
-from mtfcore.costs.iteration_space import planned as product
+from mtfcore.costs.first_paper.iteration_space import Blocks
+from mtfcore.costs.first_paper.iteration_space import planned as product
 
 for cut in ((64, 1, 1), (8, 8, 1), (4, 4, 4)):
     blocks = Blocks(*cut)
@@ -362,4 +362,4 @@ check("05 mesh_within", mesh_within)
 # > * Blocks of work should be as even as possible. Two axes make pencils, three make cubes.
 #
 # **Next:** [lesson 06](06_training.ipynb) trains a whole Transformer under such layouts. In the library, read
-# `mtfcore/costs/two_layers.py`. The words are in the [glossary](GLOSSARY.md).
+# `mtfcore/costs/first_paper/two_layers.py`. The words are in the [glossary](GLOSSARY.md).

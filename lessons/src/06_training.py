@@ -110,7 +110,7 @@ program(slopes, mesh="rows:4 cols:2", layout="batch:rows hidden:cols", sizes=SIZ
 # E d_model, F d_ff, H heads, D head size, V vocabulary, P positions.
 
 # %%
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.model.optimizers import SGD, Adafactor, Adam
 
 cfg = mtf.model.config("tiny-lm", d_model=32, d_ff=128, heads=8, head_size=8, max_length=64)

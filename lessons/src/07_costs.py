@@ -180,8 +180,8 @@ for plan in (repaired, wasteful):
 # *batch* they share out the sequences.
 
 # %%
-from mtfcore.costs.inference_memory import device_bytes
-from mtfcore.costs.memory_limits import largest_batch
+from mtfcore.costs.serving_memory.inference_memory import device_bytes
+from mtfcore.costs.serving_memory.memory_limits import largest_batch
 
 hbm_bytes = mtf.chip("v4").hbm_bytes_per_device
 for by in ("heads", "batch"):

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.costs.asking import asks, seconds
+from mtfcore.costs.links.wiring import Wiring
+from mtfcore.costs.pricing.asking import asks, seconds
+from mtfcore.costs.pricing.step_time import FITTED, messages, rates
 from mtfcore.costs.serving.grids import orientations
-from mtfcore.costs.step_time import FITTED, messages, rates
-from mtfcore.costs.wiring import Wiring
 from mtfcore.reference import Published, latency_rows
 from mtfcore.steps import Program
 

@@ -6,9 +6,10 @@ A whole step of a 540B model, a training step of a small Transformer, and the fi
 from __future__ import annotations
 
 import mtfcore as mtf
-from mtfcore.costs import asking, permute_routes
-from mtfcore.costs.two_layers import ROWS, Sizes
-from mtfcore.costs.two_layers_programs import planned
+from mtfcore.costs.first_paper.two_layers import ROWS, Sizes
+from mtfcore.costs.first_paper.two_layers_programs import planned
+from mtfcore.costs.links import permute_routes
+from mtfcore.costs.pricing import asking
 
 from .pairs import repeated, report
 

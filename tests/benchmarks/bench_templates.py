@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.costs.step_time import rates
-from mtfcore.costs.templates import Template
-from mtfcore.costs.wiring import Leg
+from mtfcore.costs.links.wiring import Leg
+from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.templates.template import Template
 from mtfcore.model.phases import plan_phase
 
 from .bench_plan import empty_caches

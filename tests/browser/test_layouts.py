@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import mtfcore as mtf
 from lab_server import Lab
-from mtfcore.costs.two_layers import Sizes
+from mtfcore.costs.first_paper.two_layers import Sizes
 from widgets.explorers.layouts import START
 from widgets.figures.layouts import compared
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 import mtfcore as mtf
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 
 Places = dict[str, tuple[str, ...]]
 

@@ -7,7 +7,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore import chips
 from mtfcore.chip_figures import FIGURES, read
-from mtfcore.costs.wiring import wire
+from mtfcore.costs.links.wiring import wire
 
 
 @pytest.fixture(autouse=True)

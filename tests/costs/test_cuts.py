@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mtfcore as mtf
-from mtfcore.costs.cache_bytes import cache
-from mtfcore.costs.cuts import fewest, hand_out
-from mtfcore.costs.weight_bytes import stored
+from mtfcore.costs.serving_memory.cache_bytes import cache
+from mtfcore.costs.serving_memory.cuts import fewest, hand_out
+from mtfcore.costs.serving_memory.weight_bytes import stored
 from mtfcore.model.serving import FEEDFORWARD
 
 MODELS = {

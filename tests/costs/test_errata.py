@@ -7,7 +7,7 @@ import math
 import pytest
 
 import mtfcore as mtf
-from mtfcore.costs.iteration_space import Blocks
+from mtfcore.costs.first_paper.iteration_space import Blocks
 from mtfcore.costs.second_paper import errata, errata_table
 from mtfcore.costs.second_paper.wrong_claims import FORMULAS, TOPICS
 

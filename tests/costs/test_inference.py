@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mtfcore as mtf
-from mtfcore.costs.pricing import price
+from mtfcore.costs.pricing.price import price
 from mtfcore.costs.serving.grids import orientations
 from mtfcore.costs.serving.timing import tokens
 from mtfcore.errors import LayoutError

@@ -7,12 +7,12 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.costs import second_paper
-from mtfcore.costs.activation_bytes import moments
-from mtfcore.costs.cache_bytes import cache, token_bytes
-from mtfcore.costs.inference_memory import TERMS, device_bytes
-from mtfcore.costs.liveness import peak_memory
-from mtfcore.costs.memory_limits import largest_batch, longest_context
-from mtfcore.costs.weight_bytes import evenly, gathered, stored
+from mtfcore.costs.pricing.liveness import peak_memory
+from mtfcore.costs.serving_memory.activation_bytes import moments
+from mtfcore.costs.serving_memory.cache_bytes import cache, token_bytes
+from mtfcore.costs.serving_memory.inference_memory import TERMS, device_bytes
+from mtfcore.costs.serving_memory.memory_limits import largest_batch, longest_context
+from mtfcore.costs.serving_memory.weight_bytes import evenly, gathered, stored
 
 GIB = 2**30
 PALM = mtf.model.config("palm-540b")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import mtfcore as mtf
-from mtfcore.costs.iteration_space import Blocks, best, factorings, planned
+from mtfcore.costs.first_paper.iteration_space import Blocks, best, factorings, planned
 from mtfcore.counting import count_stablehlo
 
 SLABS, PENCILS, CUBES = Blocks(64, 1, 1), Blocks(8, 8, 1), Blocks(4, 4, 4)

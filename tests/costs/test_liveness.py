@@ -8,7 +8,7 @@ import pytest
 from costs.functions_to_search import SMALL, language_model, layers_trained, random_function, two_layers
 
 import mtfcore as mtf
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.costs.search.space import Space, as_layout
 
 NET = "batch:64 io:512 hidden:2048"

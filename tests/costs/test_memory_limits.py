@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtfcore as mtf
-from mtfcore.costs.cache_bytes import cache
-from mtfcore.costs.cuts import across, partition
-from mtfcore.costs.inference_memory import device_bytes
-from mtfcore.costs.memory_limits import batch_step, divisors, largest_batch, longest_context
-from mtfcore.costs.weight_bytes import evenly
+from mtfcore.costs.serving_memory.cache_bytes import cache
+from mtfcore.costs.serving_memory.cuts import across, partition
+from mtfcore.costs.serving_memory.inference_memory import device_bytes
+from mtfcore.costs.serving_memory.memory_limits import batch_step, divisors, largest_batch, longest_context
+from mtfcore.costs.serving_memory.weight_bytes import evenly
 from mtfcore.model.serving import FEEDFORWARD
 
 GIB = 2**30

@@ -6,14 +6,14 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore import chips
-from mtfcore.costs import two_layers_programs
-from mtfcore.costs.paper_time import step_seconds
+from mtfcore.costs.first_paper import two_layers_programs
+from mtfcore.costs.first_paper.paper_time import step_seconds
+from mtfcore.costs.first_paper.two_layers import ROWS, Sizes
+from mtfcore.costs.first_paper.two_layers import cost as closed_form
+from mtfcore.costs.links.wiring import Leg, wirings
+from mtfcore.costs.pricing.step_time import collective_time, local_time, padded_flops, rates
 from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes
 from mtfcore.costs.second_paper.programs import planned as second_paper
-from mtfcore.costs.step_time import collective_time, local_time, padded_flops, rates
-from mtfcore.costs.two_layers import ROWS, Sizes
-from mtfcore.costs.two_layers import cost as closed_form
-from mtfcore.costs.wiring import Leg, wirings
 
 SIZES = "batch:512 io:4096 hidden:16384"
 

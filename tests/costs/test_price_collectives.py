@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mtfcore.costs import collectives
-from mtfcore.costs.collectives import How, Load, collective, sent_bytes
-from mtfcore.costs.routing import Wire, loads
-from mtfcore.costs.wiring import Leg
+from mtfcore.costs.links import collectives
+from mtfcore.costs.links.collectives import How, Load, collective, sent_bytes
+from mtfcore.costs.links.routing import Wire, loads
+from mtfcore.costs.links.wiring import Leg
 from mtfcore.errors import LayoutError
 from mtfcore.schedules import schedule
 

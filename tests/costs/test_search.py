@@ -11,7 +11,7 @@ from costs.brute_force import best, plans, seconds
 from costs.functions_to_search import PAPER, SMALL, language_model, random_function, trained, two_layers
 
 import mtfcore as mtf
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.functions import Function
 
 NET = "batch:64 io:512 hidden:2048"

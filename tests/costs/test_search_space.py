@@ -10,7 +10,7 @@ from costs.brute_force import every_layout, seconds
 from costs.functions_to_search import SMALL, language_model, layers_trained, random_function, trained, two_layers
 
 import mtfcore as mtf
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.costs.search.bounds import Bounds
 from mtfcore.costs.search.problem import Problem
 from mtfcore.costs.search.space import Space, as_layout, factorings

@@ -10,8 +10,8 @@ import pytest
 from costs.functions_to_search import two_layers
 
 import mtfcore as mtf
-from mtfcore.costs.step_work import hbm_bytes, works
-from mtfcore.costs.templates import Template
+from mtfcore.costs.pricing.step_work import hbm_bytes, works
+from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 
 FAST = 100_000  # a fast memory that holds some values and not others

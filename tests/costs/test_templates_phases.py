@@ -10,11 +10,11 @@ import pytest
 from costs.test_templates import of_rows, of_steps, steps_of
 
 import mtfcore as mtf
-from mtfcore.costs.pricing import price
-from mtfcore.costs.step_time import rates
-from mtfcore.costs.templates import Template
-from mtfcore.costs.templates_routes import routes_on
-from mtfcore.costs.wiring import wire
+from mtfcore.costs.links.wiring import wire
+from mtfcore.costs.pricing.price import price
+from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.templates.routes import routes_on
+from mtfcore.costs.templates.template import Template
 from mtfcore.model.phases import plan_phase
 
 FFN, ATTENTION, PHASES = ("ws1d", "ws2d", "wg_x", "wg_xy", "wg_xyz"), ("heads", "batch"), ("prefill", "decode")

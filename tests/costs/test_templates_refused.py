@@ -6,7 +6,7 @@ import pytest
 from costs.test_templates import case
 
 import mtfcore as mtf
-from mtfcore.costs.templates import Template
+from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mtfcore.costs.templates_sizes import Meanings, apart
+from mtfcore.costs.templates.sizes import Meanings, apart
 from mtfcore.errors import LayoutError
 
 SIZES = [

@@ -9,11 +9,11 @@ import pytest
 from costs.test_templates import MESHES, case, named, random_sizes, steps_of, template_of
 
 import mtfcore as mtf
-from mtfcore.costs.pricing import price
-from mtfcore.costs.step_time import rates
-from mtfcore.costs.templates import Template
-from mtfcore.costs.templates_routes import routes_on
-from mtfcore.costs.wiring import Leg, wire
+from mtfcore.costs.links.wiring import Leg, wire
+from mtfcore.costs.pricing.price import price
+from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.templates.routes import routes_on
+from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 
 SLICES = ("v4:4x4x4", "v5e:8x8", "v6e:8x8", "h100:8x8", "v2:8x8", "v3:8x8")

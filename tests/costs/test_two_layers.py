@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mtfcore as mtf
-from mtfcore.costs.memory import OPTIMIZERS, largest, memory
-from mtfcore.costs.two_layers import (
+from mtfcore.costs.first_paper.memory import OPTIMIZERS, largest, memory
+from mtfcore.costs.first_paper.two_layers import (
     PASSES,
     ROWS,
     Parts,
@@ -23,7 +23,7 @@ from mtfcore.costs.two_layers import (
     printed_ratio,
     uneven,
 )
-from mtfcore.costs.two_layers_programs import planned
+from mtfcore.costs.first_paper.two_layers_programs import planned
 from mtfcore.counting import count_stablehlo
 from mtfcore.errors import LayoutError
 

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 import mtfcore as mtf
-from mtfcore.costs.collectives import all_gather
-from mtfcore.costs.wiring import wire, wirings
+from mtfcore.costs.links.collectives import all_gather
+from mtfcore.costs.links.wiring import wire, wirings
 
 EVERY = [
     ("x:4 y:4 z:4", "v4:4x4x4"),

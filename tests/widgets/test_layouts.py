@@ -10,8 +10,8 @@ import pytest
 from ipywidgets.widgets.widget import _instances
 
 import mtfcore as mtf
-from mtfcore.costs.two_layers import ROWS, Sizes, cost
-from mtfcore.costs.two_layers_programs import planned
+from mtfcore.costs.first_paper.two_layers import ROWS, Sizes, cost
+from mtfcore.costs.first_paper.two_layers_programs import planned
 from widgets import iteration_space, layouts, program, traffic
 from widgets.figures.layouts import compared
 from widgets.figures.layouts_charts import growth_chart, memory_chart, ratio_chart, time_chart

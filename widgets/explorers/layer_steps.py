@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.costs.cost import Cost, StepCost
+from mtfcore.costs.pricing.cost import Cost, StepCost
 from mtfcore.model.configs import Config
 from mtfcore.model.phases import activations
 from mtfcore.topologies import Topology

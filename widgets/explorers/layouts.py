@@ -19,8 +19,8 @@ import ipywidgets
 
 import mtfcore as mtf
 from mtfcore.chips import chips
-from mtfcore.costs.memory import OPTIMIZERS
-from mtfcore.costs.two_layers import PASSES, Sizes
+from mtfcore.costs.first_paper.memory import OPTIMIZERS
+from mtfcore.costs.first_paper.two_layers import PASSES, Sizes
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from widgets.controls import Choice, Control, IntBox, most

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtfcore.costs.iteration_space import FACES, Blocks, best
+from mtfcore.costs.first_paper.iteration_space import FACES, Blocks, best
 from widgets.numbers import origin, quantity
 
 Facts = dict[str, Any]

@@ -4,7 +4,7 @@
     >>> facts["rows"][facts["best"]]["layout"]
     'batch:rows hidden:cols io:planes'
 
-Everything is modelled, by the first paper's model of time (`mtfcore.costs.paper_time`). The layout with the shortest
+Everything is modelled, by the first paper's model of time (`first_paper.paper_time`). The layout with the shortest
 step among those that fit in memory is the best; the earlier of equals. Next file to read: `layouts_charts`.
 """
 
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mtfcore.costs.memory import PARTS, largest, memory
-from mtfcore.costs.paper_time import step_seconds
-from mtfcore.costs.scaling import Point, data_parallel, grow
-from mtfcore.costs.two_layers import ROWS, Parts, Row, Sizes, cost, printed_ratio, uneven
+from mtfcore.costs.first_paper.memory import PARTS, largest, memory
+from mtfcore.costs.first_paper.paper_time import step_seconds
+from mtfcore.costs.first_paper.scaling import Point, data_parallel, grow
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Row, Sizes, cost, printed_ratio, uneven
 
 Facts = dict[str, Any]
 NAMES = {"": "none", "batch:all": "batch", "hidden:all": "hidden"}

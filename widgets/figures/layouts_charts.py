@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from mtfcore.costs.memory import PARTS
+from mtfcore.costs.first_paper.memory import PARTS
 from widgets.figures.layouts import Facts
 from widgets.numbers import quantity
 from widgets.theme import AXES, COMPUTE, LINKS

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mtfcore.costs.against_published.prediction import Prediction, said
-from mtfcore.costs.iteration_space import Blocks
-from mtfcore.costs.second_paper import crossover, layout_bytes
-from mtfcore.costs.two_layers import (
+from mtfcore.costs.first_paper.iteration_space import Blocks
+from mtfcore.costs.first_paper.two_layers import (
     ROWS,
     Parts,
     Row,
@@ -27,6 +26,7 @@ from mtfcore.costs.two_layers import (
     printed_memory,
     printed_ratio,
 )
+from mtfcore.costs.second_paper import crossover, layout_bytes
 from mtfcore.mesh import Mesh
 from mtfcore.reference import Published
 from mtfcore.reference.arithmetic import evaluate

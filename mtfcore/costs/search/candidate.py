@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mtfcore.costs.liveness import Memory
-from mtfcore.costs.paper_time import Seconds
+from mtfcore.costs.first_paper.paper_time import Seconds
+from mtfcore.costs.pricing.liveness import Memory
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.numbers import format_bytes, format_seconds

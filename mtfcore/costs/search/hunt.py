@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mtfcore.costs.liveness import peak_memory
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.costs.search.bounds import Bounds
 from mtfcore.costs.search.problem import Problem
 from mtfcore.costs.search.result import Search

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from mtfcore.costs.liveness import peak_memory
-from mtfcore.costs.paper_time import MODELS, Seconds
+from mtfcore.costs.first_paper.paper_time import MODELS, Seconds
+from mtfcore.costs.pricing.liveness import peak_memory
 from mtfcore.costs.search.candidate import Candidate
 from mtfcore.costs.search.space import Space
 from mtfcore.costs.search.times import Rates, time_of

@@ -3,7 +3,7 @@
     compute, send = time_of(program, Rates(chip.peak_flops_per_device, chip.link_bytes_per_second))
 
 Sums over the steps of `mtf.plan`, with loops multiplied: `program.flops()` and `program.link_bytes()` over the same
-rates. Source: arXiv 1811.02084, section 8; see `costs/paper_time`. Next file to read: `problem`.
+rates. Source: arXiv 1811.02084, section 8; see `costs/first_paper/paper_time`. Next file to read: `problem`.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from types import MappingProxyType
 from typing import Any
 
 import mtfcore as mtf
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Sizes, printed_ratio
 from mtfcore.costs.second_paper import cache as kept
 from mtfcore.costs.second_paper import collectives, crossovers, feedforward, serving, splits
-from mtfcore.costs.two_layers import ROWS, Parts, Sizes, printed_ratio
 from mtfcore.errors import nearest, refuse
 from mtfcore.reference import rows
 from mtfcore.tables import Column, Table

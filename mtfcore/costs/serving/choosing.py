@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtfcore.costs.inference_memory import device_bytes
 from mtfcore.costs.serving.settings import AUTO, Settings
 from mtfcore.costs.serving.timing import PARTS, READS, Took, candidate, tokens
+from mtfcore.costs.serving_memory.inference_memory import device_bytes
 from mtfcore.model.serving import ATTENTION, FEEDFORWARD, PHASES
 
 OTHERWISE_CUT = "ws1d"

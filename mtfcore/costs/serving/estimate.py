@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.memory_limits import largest_batch, longest_context
+from mtfcore.costs.pricing.step_time import rates
 from mtfcore.costs.serving.choosing import Phase
 from mtfcore.costs.serving.settings import Settings
 from mtfcore.costs.serving.words import bound, warnings_of
-from mtfcore.costs.step_time import rates
+from mtfcore.costs.serving_memory.memory_limits import largest_batch, longest_context
 from mtfcore.model.serving import PHASES
 
 HOUR = 3600.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from functools import lru_cache
 
-from mtfcore.costs.wiring import Wiring, wire
+from mtfcore.costs.links.wiring import Wiring, wire
 from mtfcore.mesh import Mesh
 from mtfcore.topologies import Topology
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.step_time import MODELS
+from mtfcore.costs.pricing.step_time import MODELS
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.model.configs import Config, config
 from mtfcore.model.serving import ATTENTION, FEEDFORWARD, PHASES

@@ -17,8 +17,8 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mtfcore.costs.templates import Template
-from mtfcore.costs.templates_learned import Lessons
+from mtfcore.costs.templates.learned import Lessons
+from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
 from mtfcore.model.configs import Config

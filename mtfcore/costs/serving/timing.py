@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.costs.links.wiring import Leg, Wiring
+from mtfcore.costs.pricing.step_time import Rates, rates
 from mtfcore.costs.serving.grids import AXES, orientations
 from mtfcore.costs.serving.settings import Settings
 from mtfcore.costs.serving.structures import Structure, structure
-from mtfcore.costs.step_time import Rates, rates
-from mtfcore.costs.templates_routes import routes_on
-from mtfcore.costs.templates_time import Timed
-from mtfcore.costs.wiring import Leg, Wiring
+from mtfcore.costs.templates.routes import routes_on
+from mtfcore.costs.templates.timing import Timed
 from mtfcore.model.configs import Config, sizes_of
 from mtfcore.sharding import Axes
 

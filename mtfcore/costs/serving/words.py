@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtfcore.costs.step_time import rates
+from mtfcore.costs.pricing.step_time import rates
 from mtfcore.numbers import format_bytes
 
 if TYPE_CHECKING:

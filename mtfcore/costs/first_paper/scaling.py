@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mtfcore.costs.two_layers import DIMS, ROWS, Parts, Row, Sizes
+from mtfcore.costs.first_paper.two_layers import DIMS, ROWS, Parts, Row, Sizes
 
 DATA_PARALLEL = ROWS["batch:all"]
 

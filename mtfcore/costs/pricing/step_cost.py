@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mtfcore.costs.asking import Ask
-from mtfcore.costs.step_time import Seconds
+from mtfcore.costs.pricing.asking import Ask
+from mtfcore.costs.pricing.step_time import Seconds
 from mtfcore.steps import Step
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.cuts import HEADS, KEYS, Core, Grid, Numbers, across, among, core, partition, parts
-from mtfcore.costs.weight_bytes import bits_of
+from mtfcore.costs.serving_memory.cuts import HEADS, KEYS, Core, Grid, Numbers, across, among, core, partition, parts
+from mtfcore.costs.serving_memory.weight_bytes import bits_of
 from mtfcore.model.configs import Config
 
 SCORES = ("tiled", "whole")

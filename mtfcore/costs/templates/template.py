@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.step_time import Rates
-from mtfcore.costs.step_work import works
-from mtfcore.costs.templates_routes import Routes
-from mtfcore.costs.templates_rows import Row, input_sizes, off_graph, rows_of
-from mtfcore.costs.templates_sizes import AXIS, SIZE, Meanings, Symbol, apart
-from mtfcore.costs.templates_time import Legs, Timed, timed
-from mtfcore.costs.templates_work_out import Sheet
+from mtfcore.costs.pricing.step_time import Rates
+from mtfcore.costs.pricing.step_work import works
+from mtfcore.costs.templates.routes import Routes
+from mtfcore.costs.templates.rows import Row, input_sizes, off_graph, rows_of
+from mtfcore.costs.templates.sizes import AXIS, SIZE, Meanings, Symbol, apart
+from mtfcore.costs.templates.timing import Legs, Timed, timed
+from mtfcore.costs.templates.work_out import Sheet
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.steps import Program
 

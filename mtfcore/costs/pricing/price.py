@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mtfcore.costs.asking import ROUTED, Ask, asks, seconds
-from mtfcore.costs.collectives import WAYS
-from mtfcore.costs.cost import Cost
-from mtfcore.costs.step_cost import StepCost
-from mtfcore.costs.step_time import Rates, rates
-from mtfcore.costs.wiring import Wiring, wire, wirings
-from mtfcore.costs.wiring_choices import Given
+from mtfcore.costs.links.collectives import WAYS
+from mtfcore.costs.links.wiring import Wiring, wire, wirings
+from mtfcore.costs.links.wiring_choices import Given
+from mtfcore.costs.pricing.asking import ROUTED, Ask, asks, seconds
+from mtfcore.costs.pricing.cost import Cost
+from mtfcore.costs.pricing.step_cost import StepCost
+from mtfcore.costs.pricing.step_time import Rates, rates
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from mtfcore.costs.permute_routes import route
-from mtfcore.costs.step_time import Rates, Seconds, collective_label, collective_time, local_time, padded_flops
-from mtfcore.costs.step_work import Work, hbm_bytes, local_size, works
-from mtfcore.costs.wiring import Leg, Wiring
+from mtfcore.costs.links.permute_routes import route
+from mtfcore.costs.links.wiring import Leg, Wiring
+from mtfcore.costs.pricing.step_time import Rates, Seconds, collective_label, collective_time, local_time, padded_flops
+from mtfcore.costs.pricing.step_work import Work, hbm_bytes, local_size, works
 from mtfcore.mesh import Mesh
 from mtfcore.steps import Program, Step
 

@@ -33,21 +33,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtfcore.chips import Chip, chip
-from mtfcore.costs.collectives import PLAIN, How, Load, Took, collective
-from mtfcore.costs.numbers_or_arrays import Number, is_array, least, most, product
+from mtfcore.costs.links.collectives import PLAIN, How, Load, Took, collective
+from mtfcore.costs.links.numbers_or_arrays import Number, is_array, least, most, product
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.steps import link_bytes
 
 if TYPE_CHECKING:
-    from mtfcore.costs.wiring import Leg
+    from mtfcore.costs.links.wiring import Leg
 
 PAPERS = ("first paper", "second paper")
 MODELS = ("paper", *PAPERS, "physical", "calibrated")
 FIRST_PAPER_CHIPS = ("v2", "v3")
 CONSTANTS = ("compute_share", "link_share", "launch_seconds", "busy_axes")
 OF_LINKS = ("link_share", "busy_axes")  # those that collectives take; the others stand in `Rates`
-FITTED = Path(__file__).parents[1] / "reference" / "calibration.json"
+FITTED = Path(__file__).parents[2] / "reference" / "calibration.json"
 
 
 @dataclass(frozen=True)

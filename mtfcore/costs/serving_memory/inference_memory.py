@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtfcore.costs.activation_bytes import moments
-from mtfcore.costs.cache_bytes import Cache, cache
-from mtfcore.costs.cuts import ATTENTION, Grid, Numbers, across, among, core, partition
-from mtfcore.costs.memory import OPTIMIZERS
-from mtfcore.costs.weight_bytes import Stored, bits_of, evenly, gathered, stored
+from mtfcore.costs.first_paper.memory import OPTIMIZERS
+from mtfcore.costs.serving_memory.activation_bytes import moments
+from mtfcore.costs.serving_memory.cache_bytes import Cache, cache
+from mtfcore.costs.serving_memory.cuts import ATTENTION, Grid, Numbers, across, among, core, partition
+from mtfcore.costs.serving_memory.weight_bytes import Stored, bits_of, evenly, gathered, stored
 from mtfcore.errors import refuse
 from mtfcore.model.configs import Config
 

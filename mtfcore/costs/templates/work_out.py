@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.templates_rows import Local1, Row, Traffic, Volume
-from mtfcore.costs.templates_sizes import AXIS, Expression, Symbol, Term
+from mtfcore.costs.templates.rows import Local1, Row, Traffic, Volume
+from mtfcore.costs.templates.sizes import AXIS, Expression, Symbol, Term
 from mtfcore.sharding import Axes
 
 LARGEST_FREED = 31 << 20  # bytes; 32 MiB are the most that count

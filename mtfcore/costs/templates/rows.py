@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mtfcore.costs.step_work import Access, Local, Work
-from mtfcore.costs.templates_sizes import Expression, Meanings
+from mtfcore.costs.pricing.step_work import Access, Local, Work
+from mtfcore.costs.templates.sizes import Expression, Meanings
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.sharding import Axes, Sharding

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mtfcore.costs.two_layers import Cost
+from mtfcore.costs.first_paper.two_layers import Cost
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError
 

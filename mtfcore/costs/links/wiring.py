@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mtfcore.costs.wiring_choices import Given, Part, best, choices, divisors, read
+from mtfcore.costs.links.wiring_choices import Given, Part, best, choices, divisors, read
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.notation import looks_like_run

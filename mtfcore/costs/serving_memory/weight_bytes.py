@@ -24,7 +24,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtfcore.costs.cuts import ORDER, Grid, Numbers, across, among, dimensions, partition, parts, product, spread
+from mtfcore.costs.serving_memory.cuts import (
+    ORDER,
+    Grid,
+    Numbers,
+    across,
+    among,
+    dimensions,
+    partition,
+    parts,
+    product,
+    spread,
+)
 from mtfcore.errors import nearest, refuse
 from mtfcore.model.configs import Config
 from mtfcore.model.storing import OUTPUTS, outputs, stored_texts

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtfcore.costs.numbers_or_arrays import Number, is_array
+from mtfcore.costs.links.numbers_or_arrays import Number, is_array
 from mtfcore.numbers import format_seconds
 
 if TYPE_CHECKING:
-    from mtfcore.costs.collectives import How
-    from mtfcore.costs.wiring import Leg
+    from mtfcore.costs.links.collectives import How
+    from mtfcore.costs.links.wiring import Leg
 
 
 def words(legs: Sequence[Leg], how: How, hop_seconds: Number) -> str:

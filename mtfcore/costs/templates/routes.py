@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.collectives import Load
-from mtfcore.costs.permute_routes import route
-from mtfcore.costs.templates_rows import Row
-from mtfcore.costs.wiring import Leg, Wiring
+from mtfcore.costs.links.collectives import Load
+from mtfcore.costs.links.permute_routes import route
+from mtfcore.costs.links.wiring import Leg, Wiring
+from mtfcore.costs.templates.rows import Row
 
 Routes = Callable[[Row], tuple[Sequence[Leg], Sequence[Load]]]
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.cache_bytes import cache
-from mtfcore.costs.cuts import Grid, Numbers, across, partition
-from mtfcore.costs.inference_memory import MOST, RESERVE, by_moment, check, check_room
+from mtfcore.costs.serving_memory.cache_bytes import cache
+from mtfcore.costs.serving_memory.cuts import Grid, Numbers, across, partition
+from mtfcore.costs.serving_memory.inference_memory import MOST, RESERVE, by_moment, check, check_room
 from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
 

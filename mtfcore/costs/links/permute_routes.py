@@ -10,9 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from mtfcore.costs.collectives import Load
-from mtfcore.costs.routing import Wire, loads
-from mtfcore.costs.wiring import Leg, Wiring
+from mtfcore.costs.links.collectives import Load
+from mtfcore.costs.links.routing import Wire, loads
+from mtfcore.costs.links.wiring import Leg, Wiring
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
 from mtfcore.steps import Step

@@ -11,7 +11,7 @@ gradients of both weights. Its backward is written out as the chain rule has it,
 from __future__ import annotations
 
 import mtfcore as mtf
-from mtfcore.costs.two_layers import Row, Sizes
+from mtfcore.costs.first_paper.two_layers import Row, Sizes
 
 
 @mtf.function

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from mtfcore.costs.step_work import works
-from mtfcore.costs.templates import Template
-from mtfcore.costs.templates_rows import input_sizes, off_graph, rows_of
-from mtfcore.costs.templates_sizes import AXIS, SIZE, Expression, Meanings, Numbers, Symbol
+from mtfcore.costs.pricing.step_work import works
+from mtfcore.costs.templates.rows import input_sizes, off_graph, rows_of
+from mtfcore.costs.templates.sizes import AXIS, SIZE, Expression, Meanings, Numbers, Symbol
+from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 from mtfcore.steps import Program
 

@@ -34,14 +34,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtfcore.costs.collective_words import words
-from mtfcore.costs.numbers_or_arrays import Number, is_array, least, most, product
+from mtfcore.costs.links.collective_words import words
+from mtfcore.costs.links.numbers_or_arrays import Number, is_array, least, most, product
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.schedules import closed_forms
 from mtfcore.steps import COLLECTIVES, link_bytes
 
 if TYPE_CHECKING:
-    from mtfcore.costs.wiring import Leg
+    from mtfcore.costs.links.wiring import Leg
 
 WAYS = ("both", "one")
 ALGORITHMS = ("ring", "direct")

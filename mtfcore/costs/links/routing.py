@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtfcore.costs.collectives import Load
+from mtfcore.costs.links.collectives import Load
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mtfcore.costs.two_layers import DIMS, Parts, Row, Sizes, einsums_of, tile, uneven
+from mtfcore.costs.first_paper.two_layers import DIMS, Parts, Row, Sizes, einsums_of, tile, uneven
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, nearest, refuse
 

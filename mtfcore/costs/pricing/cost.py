@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mtfcore.costs.asking import hbm_by_name, seconds
-from mtfcore.costs.liveness import Memory, peak_memory
-from mtfcore.costs.step_cost import StepCost
-from mtfcore.costs.step_time import Rates
-from mtfcore.costs.wiring import Wiring
+from mtfcore.costs.links.wiring import Wiring
+from mtfcore.costs.pricing.asking import hbm_by_name, seconds
+from mtfcore.costs.pricing.liveness import Memory, peak_memory
+from mtfcore.costs.pricing.step_cost import StepCost
+from mtfcore.costs.pricing.step_time import Rates
 from mtfcore.notation import format_axes
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology
@@ -213,7 +213,7 @@ class Cost:
 
     def table(self) -> Table:
         """Every step that takes time, the totals, and in words what binds and what would help."""
-        from mtfcore.costs.cost_table import cost_table
+        from mtfcore.costs.pricing.cost_table import cost_table
 
         return cost_table(self)
 
@@ -229,7 +229,7 @@ class Cost:
         return self.table()._repr_html_()
 
     def __repr__(self) -> str:
-        from mtfcore.costs.cost_table import headline
+        from mtfcore.costs.pricing.cost_table import headline
 
         return f"<Cost {headline(self)}>"
 

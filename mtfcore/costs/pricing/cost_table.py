@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mtfcore.costs.asking import label
+from mtfcore.costs.pricing.asking import label
 from mtfcore.numbers import count, digits, format_bytes, format_flops, format_seconds, quantity
 from mtfcore.tables import Column, Row, Table
 
 if TYPE_CHECKING:
-    from mtfcore.costs.cost import Cost
-    from mtfcore.costs.step_cost import StepCost
+    from mtfcore.costs.pricing.cost import Cost
+    from mtfcore.costs.pricing.step_cost import StepCost
 
 NAMES = {
     "compute": "compute", "hbm": "HBM", "link": "links", "hops": "hops", "launch": "starting messages",

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtfcore.costs.step_time import Rates, Seconds, collective_time, local_time, padded_flops
+from mtfcore.costs.pricing.step_time import Rates, Seconds, collective_time, local_time, padded_flops
 from mtfcore.errors import LayoutError
 from mtfcore.sharding import Axes
 from mtfcore.steps import COLLECTIVES
 
 if TYPE_CHECKING:
-    from mtfcore.costs.templates import Evaluated
-    from mtfcore.costs.templates_routes import Routes
-    from mtfcore.costs.wiring import Leg
+    from mtfcore.costs.links.wiring import Leg
+    from mtfcore.costs.templates.routes import Routes
+    from mtfcore.costs.templates.template import Evaluated
 
 Legs = Callable[[Axes], Sequence["Leg"]]
 LOCAL, SENT = ("compute", "hbm"), ("link", "hops", "launch")

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtfcore.costs.cuts import Core, Grid, Numbers, across, among, core, fewest, partition
-from mtfcore.costs.weight_bytes import SCALE_BYTES, SCALES, bits_of, is_whole
+from mtfcore.costs.serving_memory.cuts import Core, Grid, Numbers, across, among, core, fewest, partition
+from mtfcore.costs.serving_memory.weight_bytes import SCALE_BYTES, SCALES, bits_of, is_whole
 from mtfcore.model.configs import Config
 
 
