@@ -95,6 +95,19 @@ def test_models_and_slices_may_be_arrays_too():
         assert one.step_seconds == pytest.approx(seconds)
 
 
+def test_prices_broadcast_like_everything_else():
+    est = mtf.costs.inference("palm-8b", "v4:2x2x2", batch=8, price_per_chip_hour=[1, 2.5])
+    assert est.cost_per_million_tokens.shape == est.fits.shape == (2,)
+    assert est.cost_per_million_tokens[1] == pytest.approx(2.5 * est.cost_per_million_tokens[0])
+
+
+def test_whole_numbers_may_come_as_any_type():
+    plain = mtf.costs.inference("palm-8b", "v4:2x2x2", batch=[8, 16]).step_seconds
+    for batch in (np.array([8, 16], object), np.array([8.0, 16.0]), (np.int8(8), np.uint64(16)), range(8, 17, 8)):
+        assert np.array_equal(mtf.costs.inference("palm-8b", "v4:2x2x2", batch=batch).step_seconds, plain)
+    assert mtf.costs.inference("palm-8b", "v4:2x2x2", batch=np.array(8)).step_seconds == plain[0]
+
+
 def test_a_single_setting_gives_plain_values():
     est = mtf.costs.inference(PALM, "v4:4x4x4", batch=64, weights="int8", price_per_chip_hour=3.0)
     assert isinstance(est.step_seconds, float) and isinstance(est.fits, bool) and isinstance(est.max_batch, int)
@@ -222,6 +235,11 @@ def test_everything_wrong_is_said_at_once():
     ({"batch": "many"}, "batch is 'many'"),
     ({"batch": [1, -3]}, "batch is -3"), ({"model": "exact"}, "no model of time 'exact'"),
     ({"price_per_chip_hour": -1}, "price_per_chip_hour is -1"), ({"batch": [1, 2], "input_tokens": [1, 2, 3]}, "(2,)"),
+    ({"batch": [[1, 2], [3]]}, "rows differ in length"), ({"ffn": [{"a": 1}]}, "{'a': 1} is neither a word"),
+    ({"topology": [["v4:2x2x2"], ["v4:2x2x1", "v4:2x2x2"]]}, "rows differ in length"),
+    ({"ffn": {"prefil": "ws2d"}}, "did you mean 'prefill'?"), ({"attention": {0: "heads"}}, "attention of 0"),
+    ({"price_per_chip_hour": [[1], [2, 3]]}, "price_per_chip_hour is [[1], [2, 3]]"),
+    ({"price_per_chip_hour": [1, 2, 3], "batch": [1, 2]}, "price (3,)"),
     ({"batch": 2, "ffn": "wg_xyz"}, "batch=64"), ({"cfg": "mt-nlg-530b", "input_tokens": 4096}, "learned positions"),
 ])  # fmt: skip
 def test_what_cannot_be_is_named_with_what_can(asked, named):

@@ -11,7 +11,13 @@ import mtfcore as mtf
 from mtfcore.costs.serving_memory.cache_bytes import cache
 from mtfcore.costs.serving_memory.cuts import across, partition
 from mtfcore.costs.serving_memory.inference_memory import device_bytes
-from mtfcore.costs.serving_memory.memory_limits import batch_step, divisors, largest_batch, longest_context
+from mtfcore.costs.serving_memory.memory_limits import (
+    batch_step,
+    divisors,
+    largest_batch,
+    longest_context,
+    longest_read,
+)
 from mtfcore.costs.serving_memory.weight_bytes import evenly
 from mtfcore.model.serving import FEEDFORWARD
 
@@ -104,3 +110,13 @@ def test_limits_refuse_what_is_looked_for():
         longest_context(SEVENTY, (1, 1, 1), context=3, capacity=GIB)
     with pytest.raises(mtf.LayoutError, match="capacity is 0"):
         longest_context(SEVENTY, (1, 1, 1), capacity=0)
+
+
+@pytest.mark.parametrize("limit", [largest_batch, longest_context, longest_read])
+@pytest.mark.parametrize("attention", ["heads", "batch"])
+def test_many_capacities_are_answered_like_each(limit, attention):
+    """Three of them, as many as there are moments of a pass, must not be taken for these."""
+    room = np.array([3, 4, 16]) * GIB
+    how = {"attention": attention} | ({"context": 10**6} if limit is largest_batch else {"batch": 8})
+    found = limit(SEVENTY, (4, 4, 4), capacity=room, **how)
+    assert found.tolist() == [limit(SEVENTY, (4, 4, 4), capacity=int(one), **how) for one in room]

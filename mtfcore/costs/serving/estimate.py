@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.serving import limits
 from mtfcore.costs.serving.choosing import Phase
 from mtfcore.costs.serving.settings import Settings
 from mtfcore.costs.serving.words import bound, warnings_of
-from mtfcore.costs.serving_memory.memory_limits import largest_batch, longest_context
-from mtfcore.model.serving import PHASES
 
 HOUR = 3600.0
 
@@ -31,7 +30,6 @@ class Estimate:
     asked: Settings
     model: str
     phases: Mapping[str, Phase]
-    price: np.ndarray | None  # of a chip-hour, in the reader's own money
 
     origin = "modelled"
 
@@ -129,9 +127,9 @@ class Estimate:
     @cached_property
     def cost_per_million_tokens(self) -> Any:
         """In the money of the price a chip-hour that was given; None without one."""
-        if self.price is None:
+        if self.asked.price is None:
             return None
-        return self._shaped(self._flat(self.chip_seconds_per_token) * self.price / HOUR * 1e6)
+        return self._shaped(self._flat(self.chip_seconds_per_token) * self.asked.price / HOUR * 1e6)
 
     @property
     def _chips(self) -> np.ndarray:
@@ -219,38 +217,31 @@ class Estimate:
 
     @cached_property
     def max_batch(self) -> Any:
-        """The largest batch that fits in both phases, lengths and partitions as they are; 0 if none does."""
-        return self._shaped(np.minimum(*map(self._flat, self.max_batch_by_phase.values())))
+        """The largest batch that fits in both phases, lengths and partitions as they are; 0 if none does.
+
+        Where fewer prompts are read at a time, and these fit, it is that of decoding.
+        """
+        each = {phase: self._flat(most) for phase, most in self.max_batch_by_phase.items()}
+        return self._shaped(limits.batch_of_both(self.asked, self.phases, each))
 
     @cached_property
     def max_batch_by_phase(self) -> dict[str, Any]:
         """Phase → the largest batch of one pass."""
-        return self._shaped({phase: self._limit(phase, largest_batch, context=self._context) for phase in PHASES})
+        return self._shaped(limits.batches(self.asked, self.phases))
 
     @cached_property
     def max_context(self) -> Any:
-        """The longest context that fits, batch and partitions as they are; 0 if none does."""
-        found = [self._limit(phase, longest_context, batch=self.asked.batch(phase)) for phase in PHASES]
-        return self._shaped(np.minimum(*found))
+        """The longest context that fits in both phases, batch and partitions as they are; 0 if none does.
 
-    @property
-    def _context(self) -> np.ndarray:
-        numbers = self.asked.numbers
-        return numbers["cached_tokens"] + numbers["input_tokens"] + numbers["output_tokens"]
+        Cached and written tokens stay as they are: only what is read in one pass gets longer.
+        """
+        most, numbers = np.minimum(*map(self._flat, self.max_context_by_phase.values())), self.asked.numbers
+        return self._shaped(np.where(most > numbers["cached_tokens"] + numbers["output_tokens"], most, 0))
 
-    def _limit(self, phase: str, limit: Any, **columns: np.ndarray) -> np.ndarray:
-        """A limit of one phase, partition by partition."""
-        found, of = np.zeros(self.asked.n, np.int64), self.phases[phase]
-        new = self.asked.numbers["input_tokens"] if phase == "prefill" else np.ones(self.asked.n, int)
-        for number, tried in enumerate(of.tried):
-            ffn, _, attention = tried.took.name.rpartition("-")
-            for (cfg, weights, kept), rows in self.asked.alike(of.chosen == number):
-                found[rows] = limit(
-                    cfg, tuple(tried.took.grid[rows].T), capacity=self._capacity[rows], ffn=ffn, attention=attention,
-                    reserve=self.asked.reserve[rows], new_tokens=new[rows], weights=weights, cache_dtype=kept,
-                    **{name: column[rows] for name, column in columns.items()},
-                )  # fmt: skip
-        return found
+    @cached_property
+    def max_context_by_phase(self) -> dict[str, Any]:
+        """Phase → the longest context that can be read in one pass, written tokens included; that can be decoded."""
+        return self._shaped(limits.contexts(self.asked, self.phases))
 
     # ---- shapes --------------------------------------------------------------------------------------------------
 

@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from mtfcore.costs.serving.choosing import Phase, phases
 from mtfcore.costs.serving.estimate import Estimate
 from mtfcore.costs.serving.settings import read_settings
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import refuse
 
 
 def inference(
@@ -29,8 +27,8 @@ def inference(
     weights: Any = "bf16", cache: Any = "bf16", ffn: Any = "auto", attention: Any = "auto", model: str = "calibrated",
     reserve: Any = 0.1, price_per_chip_hour: Any = None, prefill_batch: Any = None,
 ) -> Estimate:  # fmt: skip
-    """Times, memory, shares and choices of serving `batch` sequences together, of which `prefill_batch` (by default
-    all) are read at a time.
+    """Times, memory, shares and choices of serving `batch` sequences together, of which at most `prefill_batch` (by
+    default all) are read at a time.
 
     `cfg` (configurations or their names), `topology` and all others may be arrays, which broadcast. Each sequence has
     `cached_tokens` from before, reads `input_tokens` and writes `output_tokens`. `ffn` is ws1d, ws2d, wg_x, wg_xy,
@@ -41,13 +39,12 @@ def inference(
     asked = read_settings(
         cfg, topology, weights=weights, cache=cache, ffn=ffn, attention=attention, model=model, reserve=reserve,
         batch=batch, prefill_batch=prefill_batch, input_tokens=input_tokens, output_tokens=output_tokens,
-        cached_tokens=cached_tokens,
+        cached_tokens=cached_tokens, price=price_per_chip_hour,
     )  # fmt: skip
-    price = None if price_per_chip_hour is None else _price(price_per_chip_hour, asked.shape)
     found = phases(asked, model)
     if not asked.shape:
         refuse(_impossible(found), f"inference of {asked.models[0].name} on {asked.topologies[0]}")
-    return Estimate(asked, model, found, price)
+    return Estimate(asked, model, found)
 
 
 def _impossible(found: Mapping[str, Phase]) -> list[str]:
@@ -57,11 +54,3 @@ def _impossible(found: Mapping[str, Phase]) -> list[str]:
         for phase, of in found.items() if of.chosen[0] < 0
         for each in of.tried for reason in each.took.reasons.get(0, ())
     ]  # fmt: skip
-
-
-def _price(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or not np.all((array >= 0) & np.isfinite(array)):
-        what = f"price_per_chip_hour is {value!r:.100}"
-        raise LayoutError(f"inference: {what}; expected your own price of a chip-hour, 0 or more")
-    return np.broadcast_to(array, shape).ravel().astype(float)

@@ -40,6 +40,7 @@ class Settings:
     which: Mapping[str, np.ndarray]  # "models", "topologies" and each of the words: the index of a row's
     numbers: Mapping[str, np.ndarray]
     reserve: np.ndarray
+    price: np.ndarray | None  # of a chip-hour, in the reader's own money
 
     @property
     def n(self) -> int:
@@ -74,21 +75,23 @@ class Settings:
 
 def read_settings(
     cfg: Any, where: Any, *, weights: Any, cache: Any, ffn: Any, attention: Any, model: Any, reserve: Any,
-    **numbers: Any,
+    price: Any = None, **numbers: Any,
 ) -> Settings:  # fmt: skip
     """Read, check and broadcast everything; all faults at once."""
     faults: list[str] = []
     if model not in MODELS:
         faults.append(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
-    if numbers["prefill_batch"] is None:
-        numbers["prefill_batch"] = numbers["batch"]
+    all_at_once = numbers["prefill_batch"] is None
+    if all_at_once:
+        del numbers["prefill_batch"]
     columns = {name: _number(name, value, faults) for name, value in numbers.items()}
-    columns["reserve"] = _share(reserve, faults)
+    columns |= {"reserve": _share(reserve, faults), "price": _price(price, faults)}
     kinds: dict[str, tuple[Any, Callable[[Any], Any]]] = {
         "models": (cfg, config), "topologies": (where, topology),
         "weights": (weights, lambda word: _dtype(word, "weights")),
         "cache": (cache, lambda word: _dtype(word, "cache")),
     }  # fmt: skip
+    faults += [*_phase_faults("ffn", ffn), *_phase_faults("attention", attention)]
     for phase in PHASES:
         kinds[f"{phase}_ffn"] = (_for(phase, ffn), lambda word: _word("ffn", word, FEEDFORWARD))
         kinds[f"{phase}_attention"] = (_for(phase, attention), lambda word: _word("attention", word, ATTENTION))
@@ -103,8 +106,16 @@ def read_settings(
         raise LayoutError(f"inference: shapes do not broadcast together: {shapes}") from None
     flat = {name: np.broadcast_to(index, shape).ravel() for name, (_, index) in found.items()}
     rows = {name: np.broadcast_to(column, shape).ravel() for name, column in columns.items()}
+    rows["prefill_batch"] = rows["batch"] if all_at_once else np.minimum(rows["prefill_batch"], rows["batch"])
     used = {name: values for name, (values, _) in found.items()}
-    return Settings(shape, used.pop("models"), used.pop("topologies"), used, flat, rows, rows.pop("reserve"))
+    return Settings(shape, used.pop("models"), used.pop("topologies"), used, flat, rows, rows.pop("reserve"),
+                    None if price is None else rows.pop("price"))  # fmt: skip
+
+
+def _phase_faults(name: str, value: Any) -> list[str]:
+    """Of a mapping that says each phase: keys that are none."""
+    keys = value if isinstance(value, Mapping) else ()
+    return [f"{name} of {key!r:.100}, which is no phase; {nearest(key, PHASES)}" for key in keys if key not in PHASES]
 
 
 def _for(phase: str, value: Any) -> Any:
@@ -119,12 +130,17 @@ def _index(value: Any, read: Callable[[Any], Any], faults: list[str]) -> tuple[t
     if single:
         array[()] = value
     else:
-        array = np.empty(np.shape(value), object)
-        array[...] = value
+        array = _array(value, object)
+        if array is None:
+            faults.append(f"{value!r:.100} is no array: its rows differ in length")
+            array = np.empty((), object)
     known: dict[Any, int] = {}
     index = np.zeros(array.shape, int)
     for at, each in np.ndenumerate(array):
-        index[at] = known.setdefault(each, len(known))
+        try:
+            index[at] = known.setdefault(each, len(known))
+        except TypeError:  # no hash: no word, no name, no configuration
+            faults.append(f"{each!r:.100} is neither a word nor a configuration or a topology")
     values = []
     for each in known:
         try:
@@ -147,8 +163,12 @@ def _dtype(word: Any, what: str) -> str:
 
 def _number(name: str, value: Any, faults: list[str]) -> np.ndarray:
     """Whole numbers within reason."""
-    array = np.asarray(value)
-    least = LEAST[name]
+    array, least = _array(value), LEAST[name]
+    if array is None:
+        faults.append(f"{name} is {value!r:.100}, whose rows differ in length; expected whole numbers")
+        return np.full((), least)
+    if array.dtype == object and all(as_whole(each) is not None and abs(each) < 2**63 for each in array.flat):
+        array = array.astype(np.int64)
     whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.floor(array))))
     if whole and array.size and bool(np.all((array >= least) & (array <= MOST))):
         return array.astype(np.int64)
@@ -158,8 +178,29 @@ def _number(name: str, value: Any, faults: list[str]) -> np.ndarray:
 
 
 def _share(value: Any, faults: list[str]) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind in "iuf" and bool(np.all((array >= 0) & (array < 1))):
+    array = _array(value)
+    if array is not None and array.dtype.kind in "iuf" and bool(np.all((array >= 0) & (array < 1))):
         return array.astype(float)
     faults.append(f"reserve is {value!r:.100}; expected a share from 0 up to, not including, 1")
-    return np.zeros(array.shape)
+    return np.zeros(())
+
+
+def _price(value: Any, faults: list[str]) -> np.ndarray:
+    array = np.zeros(()) if value is None else _array(value)
+    if array is not None and array.dtype.kind in "iuf" and bool(np.all((array >= 0) & np.isfinite(array))):
+        return array.astype(float)
+    what = f"price_per_chip_hour is {value!r:.100}"
+    faults.append(f"{what}; expected your own price of a chip-hour, 0 or more")
+    return np.zeros(())
+
+
+def _array(value: Any, dtype: Any = None) -> np.ndarray | None:
+    """As numpy has it; None where its rows differ in length."""
+    try:
+        if dtype is None:
+            return np.asarray(value)
+        array = np.empty(np.shape(value), dtype)
+        array[...] = value
+        return array
+    except ValueError:
+        return None

@@ -9,7 +9,7 @@ batch; the fullest moment alone may change. So the answer is the least, over the
 that amount. Steps of the batch are what the layout allows: 1, or the devices over which sequences lie; below one step,
 its divisors (cases C13, C19). Then the neighbours are checked, so that rounding can never be off by one: what is
 returned fits, one step more does not. Everything takes numpy arrays. Source of the example: Efficiently Scaling
-Transformer Inference (arXiv 2211.05102), Table 1. Next file to read: `obstacles`.
+Transformer Inference (arXiv 2211.05102), Table 1. Next file to read: `serving.limits`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mtfcore.costs.serving_memory.cache_bytes import cache
-from mtfcore.costs.serving_memory.cuts import Grid, Numbers, across, partition
+from mtfcore.costs.serving_memory.cuts import Grid, Numbers, across, core, partition
 from mtfcore.costs.serving_memory.inference_memory import MOST, RESERVE, by_moment, check, check_room
 from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
@@ -66,6 +66,28 @@ def longest_context(
     return _plain(_most(budget, lambda n: by_moment(cfg, grid, context=n, **how), MOST))
 
 
+def longest_read(
+    cfg: Config, grid: Grid, *, capacity: Numbers, reserve: Numbers = RESERVE, cached: Numbers = 0, **how: Any
+) -> Numbers:
+    """The longest context of which all but `cached` tokens are read in one pass, with the reserve kept free; 0 if none.
+
+    Where the queries' length is cut, in whole steps of that: a text that does not divide would take more.
+    """
+    for name in ("context", "new_tokens"):
+        _not_given(how, name)
+    if how.get("scores") == "whole":
+        raise LayoutError("scores='whole' grow with the square of what is read; the longest is known for 'tiled' only")
+    budget = capacity - check_room(capacity, reserve)
+    asked = how.get("ffn", "ws2d"), how.get("attention", "heads"), how.get("batch", 1)
+    step = core(cfg, grid, *asked, new_tokens=across(grid, "xyz")).length
+
+    def total(steps: Numbers) -> Numbers:
+        return by_moment(cfg, grid, context=cached + steps * step, new_tokens=steps * step, **how)
+
+    new = _most(budget, total, MOST // 2 // step) * step
+    return _plain(np.where(new > 0, cached + new, 0))
+
+
 def _with_batch(cfg: Config, grid: Grid, how: dict[str, Any], batch: Numbers) -> Numbers:
     return by_moment(cfg, grid, batch=batch, **how)
 
@@ -83,7 +105,8 @@ def _within(
 
 def _most(budget: Numbers, total: Callable[[Numbers], Numbers], limit: Numbers) -> Numbers:
     """The largest n whose total is within the budget at every moment, 0 if not even 1 is, and at most `limit`."""
-    one, two = total(1), total(2)
+    wide = np.zeros(np.shape(budget), np.int64)  # one row a moment, each as wide as the budget
+    one, two = total(1 + wide), total(2 + wide)
     with np.errstate(divide="ignore", invalid="ignore"):
         more = np.floor((budget - one) / (two - one))
     more = np.where(two > one, more, np.where(one <= budget, limit, -1)).min(axis=0)
@@ -96,7 +119,7 @@ def _divisor(step: Numbers, cut: Numbers, budget: Numbers, total: Callable[[Numb
     """The largest divisor of a step, below it, that fits as a batch; 0 if none does. `cut`: what must divide it."""
     best: Numbers = np.zeros(())
     for n in sorted({d for whole in np.unique(step) for d in divisors(int(whole)) if d < whole}):
-        inside = (total(np.full(step.shape, n)) <= budget).all(axis=0)
+        inside = (total(np.full(np.broadcast_shapes(step.shape, np.shape(budget)), n)) <= budget).all(axis=0)
         best = np.where(inside & (step % n == 0) & (n < step) & (n % cut == 0), n, best)
     return best
 
