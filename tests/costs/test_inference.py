@@ -86,6 +86,14 @@ def test_arrays_broadcast_and_equal_single_settings():
         assert one.max_batch == est.max_batch[i, j]
 
 
+def test_prompts_of_one_token_stand_beside_longer_ones():
+    """Nothing looks ahead in them, so their steps are others."""
+    for lengths in ([1, 7, 64], [64, 7, 1]):
+        est = mtf.costs.inference("palm-8b", "v4:2x2x2", batch=8, input_tokens=lengths)
+        each = [mtf.costs.inference("palm-8b", "v4:2x2x2", batch=8, input_tokens=n) for n in lengths]
+        assert est.prefill_seconds == pytest.approx([one.prefill_seconds for one in each], rel=1e-12)
+
+
 def test_models_and_slices_may_be_arrays_too():
     names, slices = ["palm-8b", "palm-62b"], [["v4:2x2x2"], ["v5e:4x4"], ["h100:8"]]
     est = mtf.costs.inference(names, slices, batch=32, input_tokens=512)
@@ -154,6 +162,14 @@ def test_throughput_is_labelled_by_what_it_counts():
     assert est.prompts_per_second == pytest.approx(8 / est.prefill_seconds)
     assert est.prompt_tokens_per_second == pytest.approx(1024 * est.prompts_per_second)
     assert est.output_tokens_per_second == pytest.approx(8 / est.step_seconds)
+
+
+def test_tables_that_are_only_looked_up_count_for_no_share_of_the_peak():
+    cfg = mtf.model.config("llama-3-8b")
+    est = mtf.costs.inference([cfg, cfg.but(tied=True)], "v5p:1x1x1", batch=64, input_tokens=2048)
+    assert est.decode_mfu[0] * est.step_seconds[0] == pytest.approx(est.decode_mfu[1] * est.step_seconds[1])
+    multiplied = 2 * (cfg.n_params - cfg.vocab * cfg.d_model) * 64
+    assert est.decode_mfu[0] == pytest.approx(multiplied / est.step_seconds[0] / 459e12)
 
 
 def test_cached_tokens_spare_their_prefill():

@@ -1,1 +1,1 @@
-"""Serving a model: what `mtf.costs.inference` is made of. First file to read: `inference`, then `settings`."""
+"""Serving a model: what `mtf.costs.inference` is made of. First file to read: `inference`."""

@@ -1,8 +1,13 @@
 """Of all partitions, for each setting and phase: seconds, memory, and the one to run.
 
+    >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=64, input_tokens=2048, weights="int8")
+    >>> decode = est.phases["decode"]
+    >>> decode.names[decode.chosen[0]], decode.tried[decode.chosen[0]].fits
+    ('ws2d-batch', array([ True]))
+
 The fastest of those that fit is taken, and where none fits the fastest of all. ws1d keeps the weights cut otherwise
 than the others do, so where both phases are free, either both take ws1d or none does: else the weights would have to
-be held twice, or moved between the phases. Next file to read: `estimate`.
+be held twice, or moved between the phases. Next file to read: `limits`.
 """
 
 from __future__ import annotations

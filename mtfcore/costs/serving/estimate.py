@@ -1,8 +1,12 @@
 """What `inference` answers: times, shares, memory and choices of every setting, modelled.
 
+    >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=[64, 512], input_tokens=8192, weights="int8")
+    >>> est.step_seconds.shape, est.layouts["decode"].tolist(), est.fits.tolist()
+    ((2,), ['ws2d-batch', 'ws2d-batch'], [True, False])
+
 Fields have the shape of what was asked, and are plain numbers and words where that was single. Times are seconds of
 the whole slice; `parts` and `candidates` are those of one pass, a prefill or one step of decoding. Next file to read:
-`inference`, which makes it.
+`calibration`.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from mtfcore.costs.serving import limits
 from mtfcore.costs.serving.choosing import Phase
 from mtfcore.costs.serving.settings import Settings
 from mtfcore.costs.serving.words import bound, warnings_of
+from mtfcore.model.configs import Config
 
 HOUR = 3600.0
 
@@ -88,7 +93,11 @@ class Estimate:
 
     @cached_property
     def prefill_mfu(self) -> Any:
-        """FLOPs of the model, 2 a parameter and token, over what the chips could do in that time."""
+        """FLOPs of the model, 2 a parameter and token, over what the chips could do in that time.
+
+        So the paper counts. Tables that are only looked up do not count; that of the logits does for every token,
+        though prefill needs it for the last one alone: where it is much of a model, the share is a little too high.
+        """
         return self._mfu("prefill", self.asked.numbers["input_tokens"], self.phases["prefill"].seconds)
 
     @cached_property
@@ -103,7 +112,7 @@ class Estimate:
         return self._mfu("decode", numbers["input_tokens"] + numbers["output_tokens"], self._busy)
 
     def _mfu(self, phase: str, tokens: Any, seconds: np.ndarray) -> Any:
-        params = self.asked.of_model(lambda cfg: cfg.n_params)
+        params = self.asked.of_model(_multiplied)
         dtypes = np.where(self.asked.per_row("weights") == "f32", "f32", "bf16")
         peak = np.where(dtypes == "f32", self._peak("f32"), self._peak("bf16"))
         devices = self.asked.of_topology(lambda slice_: slice_.devices)
@@ -258,3 +267,9 @@ class Estimate:
     def __repr__(self) -> str:
         many = "x".join(map(str, self.asked.shape)) or "one"
         return f"<Estimate of {many} {'setting' if many == 'one' else 'settings'}, {self.model}, modelled>"
+
+
+def _multiplied(cfg: Config) -> int:
+    """The parameters that are multiplied with every token: all but tables that are only looked up."""
+    looked_up = cfg.vocab * (not cfg.tied) + cfg.max_length * (cfg.positions == "learned")
+    return cfg.n_params - looked_up * cfg.d_model

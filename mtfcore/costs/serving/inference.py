@@ -2,7 +2,7 @@
 
     >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=64, input_tokens=2048, weights="int8")
     >>> est.layouts, est.fits
-    ({'prefill': 'ws2d-batch', 'decode': 'ws2d-batch'}, True)
+    ({'prefill': 'wg_x-heads', 'decode': 'ws2d-batch'}, True)
     >>> mtf.costs.inference("palm-540b", "v4:4x4x4", batch=2 ** np.arange(4, 11)).step_seconds.shape
     (7,)
 

@@ -1,7 +1,8 @@
 """Of every setting the largest batch and the longest context that fit, phase by phase, partitions as they were chosen.
 
+    >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=64, input_tokens=2048, weights="int8")
     >>> est.max_batch_by_phase, est.max_context_by_phase
-    ({'prefill': 80, 'decode': 640}, {'prefill': 4096, 'decode': 42653})
+    ({'prefill': 200, 'decode': 5504}, {'prefill': 6516, 'decode': 185344})
 
 What is read in one pass has activations as long as itself; what is decoded has those of one token. So a context that
 could be decoded may have to be read a part at a time, as cached tokens. Next file to read: `words`.

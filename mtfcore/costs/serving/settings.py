@@ -1,8 +1,8 @@
 """What is asked of `inference`, as columns: one row for each setting, whatever was broadcast, checked before use.
 
-    >>> asked = read_settings(palm, "v4:4x4x4", batch=[64, 512], weights=["int8", "bf16"])
-    >>> asked.shape, asked.models, asked.numbers["batch"]
-    ((2,), (<palm-540b>,), array([ 64, 512]))
+    >>> asked = mtf.costs.inference(palm, "v4:4x4x4", batch=[64, 512], weights=["int8", "bf16"]).asked
+    >>> asked.shape, [cfg.name for cfg in asked.models], asked.numbers["batch"]
+    ((2,), ['palm-540b'], array([ 64, 512]))
 
 Models, topologies and words are kept once each, and a column says which of them a row has. Next file to read: `grids`.
 """

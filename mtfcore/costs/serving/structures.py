@@ -1,13 +1,13 @@
 """One plan for many settings: phases that differ in sizes only share one template, planned at two sets of sizes.
 
     >>> found = structure(palm, "decode", (4, 4, 4), "ws2d", "batch", batch=512)
-    >>> found.template.seconds(sizes, mesh, rates, legs).total          # equal to pricing `plan_phase`'s program
+    >>> found.template                 # its seconds at any sizes are what pricing `plan_phase`'s program gives
+    <Template decode: 37 rows of B, V, E, layers, H, D, F, S>
 
 What a plan's steps are follows from where everything lies (`model.places`), which is text, `E:x F:zy`, from which axes
 are longer than which, and from which divide which sizes, since moves may only go where they divide. Settings that agree
 in these have one template, made from a plan of the first of them and, where that leaves doubts, from one whose sizes
-each have a prime factor more.
-Next file to read: `timing`.
+each have a prime factor more. Next file to read: `timing`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """Every setting under one partition, in as few array operations as there are structures: seconds by part.
 
-    took = candidate(asked, "decode", "ws2d", "batch", "calibrated")
-    took.total, took.parts["link"], took.reasons        # one a setting; not a number where it cannot be, and why
+    >>> asked = mtf.costs.inference(palm, "v4:4x4x4", batch=[64, 512, 7], weights="int8").asked
+    >>> took = candidate(asked, "decode", "wg_x", "batch", "calibrated", np.arange(3))
+    >>> took.total.round(3)                             # one a setting; not a number where it cannot be, and why
+    array([0.505, 0.53 ,   nan])
+    >>> took.reasons[2][0].partition(";")[0]
+    'batch 7 does not divide over x:4, as wg_x needs'
 
 Settings are sorted by what decides their plan: model, mesh, dtypes, and which products of mesh axes divide the batch
 and the new tokens. Of each such *case* the structure is looked up; cases of one structure and chip are then worked out
@@ -117,7 +121,7 @@ def _cases(
     columns = [
         asked.which["models"][members], slices, asked.which["weights"][members], asked.which["cache"][members],
         _divides(asked.batch(phase)[members], grids[slices]), _divides(new[members], grids[slices]),
-        cached[members] > 0,
+        cached[members] > 0, new[members] > 1,
     ]  # fmt: skip
     first, of_case = _distinct(columns)
     cases = []

@@ -1,4 +1,11 @@
-"""An estimate in words: what binds each phase, and what a reader should be told besides. Next: `estimate`."""
+"""An estimate in words: what binds each phase, and what a reader should be told besides.
+
+    >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=64, input_tokens=2048, weights="int8")
+    >>> {name: str(bound(phase)[0]) for name, phase in est.phases.items()}
+    {'prefill': 'compute', 'decode': 'launch'}
+
+Next file to read: `estimate`.
+"""
 
 from __future__ import annotations
 
