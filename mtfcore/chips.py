@@ -3,11 +3,10 @@
     >>> v2 = mtf.chip("v2")
     >>> v2.devices, v2.peak_flops_per_device("bf16"), v2.hbm_bytes_per_device
     (2, 22500000000000, 8589934592)
-    >>> print(v2.table())             # every figure, its sources, and why one of several was chosen
 
-Figures stand once, in `reference/chips.json`: of a whole chip, one way, in SI units. A device is what JAX calls one; on
-v2, v3 and v7x that is a core, so peak and memory are divided. Your own: `mtf.add_chip`, in `chip_adding`.
-Next file to read: `topologies`.
+`print(v2.table())` shows every figure, its sources, and why one of several was chosen. They stand once, in
+`reference/chips.json`: of a whole chip, one way, in SI units. A device is what JAX calls one; on v2, v3 and v7x that
+is a core, so peak and memory are divided. Your own: `mtf.add_chip`, in `chip_adding`. Next file to read: `topologies`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,22 @@
 """What a layout costs, from formulas: no devices, no JAX.
 
-    >>> from mtfcore.costs import two_layers
-    >>> two_layers.ROWS["batch:rows hidden:cols"].printed.ratio
-    'c/d_h + r/b'
+    >>> est = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=64, input_tokens=2048, weights="int8")
+    >>> est.layouts["decode"], est.bottleneck["decode"]
+    ('ws2d-batch', 'launch')
 
-`two_layers` (Table 1 of "Mesh-TensorFlow"), `memory`, `paper_time`, `scaling` and `iteration_space` (its Appendix B)
-are closed forms; `two_layers_programs` plans the same network, so that tests can hold one against the other.
-`second_paper` has those of "Efficiently Scaling Transformer Inference", which layout moves least, and wrong claims.
-`liveness` is what any plan holds at its fullest moment, and `search` looks for the layout that takes least time.
-`pricing` (as `mtf.price`) gives the seconds of any plan on a slice of chips: on the links of `wiring`, `collectives`;
-what each step asks, `step_work`; what that takes, `step_time`. `templates` has the same of a plan with names in place
-of numbers, for arrays of sizes and meshes. `inference_memory` says whether a served model fits, and
-`memory_limits` the largest batch and the longest context that do. `inference` puts all of it together for any number of
-settings at once; `serving` is what it is made of. First file to read: `two_layers`.
+Rooms, in the order in which they are best read; in each, every file names the next:
+
+* `first_paper`: two layers under five layouts, closed forms (Table 1 of "Mesh-TensorFlow"), and its Appendix B;
+* `search`: the layout of any program that takes least time;
+* `links`: mesh axes laid on the wires of a slice (`mtfcore.topologies`), and how long a collective takes there;
+* `pricing`: `mtf.price`, the seconds and bytes of any plan, step by step;
+* `second_paper`: closed forms of "Efficiently Scaling Transformer Inference", and claims about it that are wrong;
+* `templates`: a plan with names in place of numbers, priced for arrays of sizes and meshes at once;
+* `serving_memory`: whether a served model fits, the largest batch and the longest context that do;
+* `serving`: `inference`, which puts all of it together for any number of settings;
+* `calibration`, `against_published`: constants fitted to published latencies, and every figure beside ours.
+
+First file to read: `first_paper/two_layers`.
 """
 
 from mtfcore.costs.serving.inference import inference

@@ -5,7 +5,7 @@ HBM (at its published rate), each collective its bytes (at a share of the links'
 each), and all steps add up. So a row needs little: compute and HBM seconds of its local steps, link seconds and
 messages in all. Three constants then make the sum of relative errors least; the fourth, over how many axes of a torus
 a collective sends at once, is a whole number that is tried. Which rows are fitted is said in `reference/
-calibration.json`, by the beginnings of their keys; every other row checks. Next file to read: `against_published`.
+calibration.json`, by the beginnings of their keys; every other row checks. Next file to read: `reference/figures`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Prefill takes many new tokens of each sequence, decode one; both may look at cac
 in (`cache_k`, `cache_v`: layers B S K D, with H in multihead and neither in multiquery models) and are only read. Those
 of the new tokens go out beside the logits: `k` and `v`, layers B L K D, lying as the cache does. New tokens are called
 L as queries and N as keys. Source: Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 2 and 3.
-This comes last of `pins`, `serving`, `places`, `reasons`, `storing` and `past`.
+This comes last of `pins`, `serving`, `places`, `reasons`, `storing` and `past`. Next file to read:
+`costs/templates/sizes`.
 """
 
 from __future__ import annotations

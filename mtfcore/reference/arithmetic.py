@@ -6,7 +6,8 @@
     Fraction(532480, 1)
 
 Numbers, names, brackets and + - * / ** alone; names may be given as fractions, and then the result is exact. Words
-are no arithmetic: `is_arithmetic` tells a derivation from a sentence. Next file to read: `costs/against_published`.
+are no arithmetic: `is_arithmetic` tells a derivation from a sentence. Next file to read:
+`against_published/prediction`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The two layers of Table 1 as named functions, so that the closed forms can be held against a plan, and run.
 
     >>> planned(ROWS["batch:rows hidden:cols"], Sizes(64, 32, 128), 4, 2).collectives()
-    [<Step all_reduce over cols: batch:rows io partialsum:cols → batch:rows io>, …]
+    [<Step all_reduce over cols: batch:rows io partialsum:cols → batch:rows io>, ...]
 
 `training` takes dy, what the rest of a larger network sends back, and returns dx, which goes on to it, and the
 gradients of both weights. Its backward is written out as the chain rule has it, one einsum a line, which is what
-`mtf.gradients` plans too (a test compares them). Next file to read: `liveness`.
+`mtf.gradients` plans too (a test compares them). Next file to read: `pricing/liveness`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """How a collective runs, in words: what every cost of one must say.
 
-Algorithm, exact or large-K, one-way or both-way rate, hop floor: `two-way ring, exact (K−1)/K, hop floor 2 µs`.
+    >>> words([Leg(4, True, 4.5e10, "links", 1e-6)], How(), hop_seconds=2e-6)
+    'two-way ring, exact (K−1)/K, hop floor 2 µs'
+
+Algorithm, one-way or both-way rate, exact or large-K ((K−1)/K taken as 1, as papers do), hop floor.
 Next file to read: `routing`.
 """
 

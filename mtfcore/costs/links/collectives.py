@@ -3,7 +3,7 @@
     >>> ring = Leg(4, True, 4.5e10, "links", 1e-6)           # four chips around, 45 GB/s a link one way, 1 µs a hop
     >>> took = collective("all_gather", 524_288, [ring])
     >>> took.seconds, took.label
-    (1.7476266666666666e-05, 'two-way ring, exact (K−1)/K, hop floor 2 µs')
+    (1.7476...e-05, 'two-way ring, exact (K−1)/K, hop floor 2 µs')
 
 What a group runs along is a list of legs, the axes of the grid that it spans (`wiring`). On each leg the bytes over the
 busiest link are a closed form of `schedules.closed_forms`, which the schedules' hops are held against:

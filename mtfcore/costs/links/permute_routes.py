@@ -1,7 +1,15 @@
 """Which links a permute or a halo exchange of a program needs, once the mesh lies on a grid.
 
+    >>> @mtf.function
+    ... def moved(x: "A B"):
+    ...     return mtf.reshard(x, "A:cols B")
+    >>> [step] = mtf.plan(moved, "rows:2 cols:2", "A:rows", sizes="A:8 B:4").collectives()
+    >>> legs, loads = route(step, wire("rows:2 cols:2", "v4:2x2x1"), "both")
+    >>> [leg.grid_axis for leg in legs], loads
+    ([0, 1], (Load(blocks=1, hops=1), Load(blocks=1, hops=1)))
+
 All groups move at the same time, so all of them are routed together, over the real axes of the grid. Next file to
-read: `pricing`.
+read: `pricing/step_work`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 A block takes the shorter way round; half of those that have as far both ways go each way. What counts is the busiest
 link, in one direction: its blocks pass one after another. The cores of one chip share its links, so links are told
-apart without the coordinates along `shares` axes. Next file to read: `step_time`.
+apart without the coordinates along `shares` axes. Next file to read: `permute_routes`.
 """
 
 from __future__ import annotations

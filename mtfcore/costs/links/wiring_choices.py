@@ -7,7 +7,7 @@ A *table* says how many positions of each grid axis (column) each mesh axis (row
 the mesh axis, down a column the grid axis. Every cut of a torus axis costs a ring, so only tables with the fewest
 parts are kept; switches are cut freely. Then the parts of each column are put in order, outermost first. What the
 mesh leaves idle is one more row, always outermost, so that the mesh lies on one contiguous block.
-Next file to read: `step_time`.
+Next file to read: `numbers_or_arrays`.
 """
 
 from __future__ import annotations

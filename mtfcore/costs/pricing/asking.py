@@ -1,9 +1,11 @@
-"""Each step of a program with what it asks of a device, and the seconds of that on a wiring: all that pricing sums up.
+"""Each step of a program with what it asks of a device, and the seconds of that on a wiring: all that `price` sums up.
 
-    >>> [ask.flops for ask in asks(prog, rates("v4"))]
-    [8388608, …]
+    >>> [ask.flops for ask in asks(prog, rates("v4"))]           # prog: two layers, tables of `prog.table()`
+    [16777216, 0, 16777216, 0]
+    >>> seconds(asks(prog, rates("v4"))[0], wire(prog.mesh, "v4:2x2x2"), rates("v4")).bound
+    'hbm'
 
-Next file to read: `pricing`.
+Next file to read: `price`.
 """
 
 from __future__ import annotations

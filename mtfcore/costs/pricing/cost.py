@@ -1,10 +1,10 @@
 """What a program costs on a slice: seconds by part and step, what binds, what would help, whether it fits.
 
-    >>> cost = mtf.price(prog, "v4:4x4x4")
+    >>> cost = mtf.price(prog, "v4:2x2x2")
     >>> cost.parts                             # which resource binds for how long: adds up to additive_seconds
-    {'compute': 0.0021, 'hbm': 0.0009, 'link': 0.0032, 'hops': 0.0, 'launch': 0.0}
-    >>> cost.what_if["link"]                   # seconds gained if every link were twice as fast
-    0.0016
+    {'compute': 0.0, 'hbm': 1.76...e-06, 'link': 0.0, 'hops': 2e-06, 'launch': 0.0}
+    >>> cost.what_if["hbm"]                    # seconds gained if memory were twice as fast
+    8.80...e-07
 
 Every number is modelled and of one device; steps in loops are multiplied by their turns. A local step takes the longer
 of computing and of reading HBM, a collective that of its bytes and of its hops; what takes longer *binds*, and gets the

@@ -1,6 +1,9 @@
 """A cost in words and as a table: what takes how long, what binds, what would help, does it fit.
 
-Next file to read: `second_paper`.
+    >>> headline(mtf.price(prog, "v4:2x2x2"))
+    'two_layers on v4:2x2x2: 3.76 µs, 53% hops, MFU 3.2%, fits (modelled)'
+
+Next file to read: `second_paper/collectives`.
 """
 
 from __future__ import annotations

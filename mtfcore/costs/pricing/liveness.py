@@ -10,7 +10,7 @@ freed after the last step that reads it. An output that updates an input of its 
 as it does, takes over its memory, as new parameters do in a training step (`donate_argnums` of JAX). A loop keeps what
 it carries, one turn's own values at their fullest, and what it hands out. Modelled: nothing else is computed in place,
 and what a compiler keeps besides is not in it; so a real run may need less (buffers reused) or more (padding). Next
-file to read: `search`.
+file to read: `search/layouts`.
 """
 
 from __future__ import annotations

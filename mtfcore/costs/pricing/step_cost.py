@@ -1,4 +1,11 @@
-"""One step of a priced program. Next file to read: `cost`."""
+"""One step of a priced program: what it asks of a device, and how long that takes.
+
+    >>> first = mtf.price(prog, "v4:2x2x2").steps[0]
+    >>> first.bound, round(first.intensity, 1)                     # FLOPs a byte: where it lies along a roofline
+    ('hbm', 15.8)
+
+Next file to read: `cost`.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ its hops; see `collectives`). Models of a device:
   all-reduce twice that, W being all links of a chip together and (K−1)/K taken as 1.
 * "paper" is the one of the chip's own paper: the first for v2 and v3, else the second.
 
-All functions take numbers or numpy arrays: `pricing` calls them step by step, `inference` for many settings at once.
+All functions take numbers or numpy arrays: `price` calls them step by step, `inference` for many settings at once.
 Next file to read: `asking`.
 """
 

@@ -4,8 +4,8 @@
     'takes 18.3% longer: hidden in 2 parts, not whole; sends 4 KiB more, 68.3 ns: 4 KiB for einsum(…, v) (all-reduce)'
 
 The two programs are compared tensor by tensor: what is computed and what is sent to make or to move each. Everything
-is modelled. This is the last file of the search; what it compares is written by `mtfcore.planner`. Next file to read:
-`mtfcore.planner`.
+is modelled. This is the last file of the search; what it compares is written by `mtfcore.planner`. Next file to
+read: `chips`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 Where each operand lies is data, `model.serving.FEEDFORWARD`; the function asks for no layout's name. `paper_bytes`
 counts a plan's collectives as the paper does, the larger side of each; a plan's own `link_bytes()` keeps (K-1)/K, as
 the closed forms do with `exact`. Source: arXiv 2211.05102, Figures 2 and A.1. The last file of `second_paper`;
-next file to read: `mtfcore.model.serving`.
+next file to read: `model/pins`.
 """
 
 from __future__ import annotations

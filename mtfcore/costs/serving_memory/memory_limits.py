@@ -9,7 +9,7 @@ batch; the fullest moment alone may change. So the answer is the least, over the
 that amount. Steps of the batch are what the layout allows: 1, or the devices over which sequences lie; below one step,
 its divisors (cases C13, C19). Then the neighbours are checked, so that rounding can never be off by one: what is
 returned fits, one step more does not. Everything takes numpy arrays. Source of the example: Efficiently Scaling
-Transformer Inference (arXiv 2211.05102), Table 1. Next file to read: `serving.limits`.
+Transformer Inference (arXiv 2211.05102), Table 1. Next file to read: `serving/inference`.
 """
 
 from __future__ import annotations

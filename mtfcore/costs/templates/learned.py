@@ -1,12 +1,14 @@
 """Templates from one plan: what two plans of the same function have taught about its dimensions is used again.
 
-    lessons = Lessons()
-    lessons.template(plan)             # plan(0) and plan(1): two sizes, and every expression found is remembered
-    lessons.template(other_plan)       # another mesh or placement: other_plan(0) alone says it all
+    >>> lessons, tries = Lessons(), ("batch:64 io:512 hidden:2048", "batch:192 io:2560 hidden:14336")
+    >>> lessons.template(lambda turn: (planned(tries[turn]), {}))  # two plans; every expression found is remembered
+    <Template two_layers: 3 rows of batch, io, hidden>
+    >>> lessons.template(lambda turn: (planned(tries[1]), {}))     # now one plan says it all
+    <Template two_layers: 3 rows of batch, io, hidden>
 
 A dimension's name goes with few expressions: D is D, or D/2 where positions turn pairs. Which of them a number is, one
 plan can tell, where only one of them has this value; else two plans are made after all. Next file to read:
-`templates_time`.
+`serving_memory/cuts`.
 """
 
 from __future__ import annotations

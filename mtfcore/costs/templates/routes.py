@@ -1,10 +1,12 @@
 """Permutes of a template: their ways over the grid, found for each wiring and put together as arrays.
 
-    routes = routes_on([wire(mesh, "v4:4x4x4") for mesh in meshes], which)       # which[n]: the wiring of setting n
-    template.seconds(sizes, mesh, rates, legs, routes).total
+    >>> wirings = [wire("rows:2 cols:2", "v4:2x2x1"), wire("rows:2 cols:2", "v4:4x4x4")]
+    >>> routes = routes_on(wirings, which=np.array([0, 1, 1]))                # settings 1 and 2 lie on the second
+
+`template.seconds(sizes, mesh, rates, legs, routes)` then asks `routes` where the blocks of each permute go.
 
 A gather only asks what its group's legs are; a permute asks who holds what, on the real grid. There are few wirings,
-so each is routed once (`permute_routes`). Next file to read: `templates_learned`.
+so each is routed once (`permute_routes`). Next file to read: `learned`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,16 @@
 """The rows of a template: what plans of the same structure have in common, with names where they have numbers.
 
-    rows, row_of_step = rows_of([works(one), works(other)], meanings)
+    >>> template = Template.of(prog, planned("batch:192 io:2560 hidden:14336"))        # prog at other sizes
+    >>> row = template.rows[0]
+    >>> row.label, [str(volume) for volume in row.product]        # batch, rows, columns and depth of a product
+    ('einsum', ['1', 'batch/rows', 'hidden/cols', 'io'])
+    >>> template.row_of_step                                     # relu is computed where its result is used: -1
+    (0, -1, 1, 2)
 
 A row is a step that costs something. Every amount in it is a `Volume`: a product of local sizes, each an expression of
 named sizes divided by the mesh axes that split it. Steps that ask for the same are one row with a count, such as the
 keys and the values of attention. Plans whose steps differ in more than sizes are refused, naming the first difference.
-Next file to read: `templates`.
+Next file to read: `template`.
 """
 
 from __future__ import annotations

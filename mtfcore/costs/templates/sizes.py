@@ -6,7 +6,7 @@
 
 A plan only holds numbers: a group of 3 heads, 14 positions. In one plan 14 may be anything; in two plans of different
 sizes, which go up by different factors, few expressions give both numbers. The simplest is taken, a tie is refused
-rather than guessed, and no expression at all is refused too. Next file to read: `templates_rows`.
+rather than guessed, and no expression at all is refused too. Next file to read: `rows`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """A plan with names in place of numbers: what its steps ask of a device, for arrays of sizes and of meshes at once.
 
-    >>> template = Template.of(program_at(sizes), program_at(other_sizes))
-    >>> found = template.evaluate({"B": np.arange(1, 513), "E": 8192, …}, {"x": 4, "y": [[2], [4]]})
-    >>> found.flops.shape                                      # rows (kinds of steps), then whatever sizes broadcast to
-    (31, 2, 512)
+    >>> template = Template.of(prog, planned("batch:192 io:2560 hidden:14336"))        # prog at other sizes
+    >>> sizes, mesh = {"batch": 64 * np.arange(1, 513), "io": 512, "hidden": 2048}, {"rows": 4, "cols": [[2], [4]]}
+    >>> template.evaluate(sizes, mesh).flops.shape             # rows (kinds of steps), then whatever sizes broadcast to
+    (3, 2, 512)
 
 Planning takes milliseconds, which is too slow for a slider over a hundred thousand configurations, and the steps stay
-the same where only sizes change: so one structure is planned a few times at different sizes, `templates_sizes` finds
-what the numbers mean, and here they are worked out for arrays, in whole numbers (exact up to 2^53). A mesh axis of size
+the same where only sizes change: so one structure is planned a few times at different sizes, `sizes` finds what the
+numbers mean, and here they are worked out for arrays, in whole numbers (exact up to 2^53). A mesh axis of size
 1 sends nothing, as in a plan. Where sizes do not divide, or a planner would choose otherwise, a template cannot know
-the better plan: `divides` says where the former is so. Next file to read: `templates_work_out`.
+the better plan: `divides` says where the former is so. Next file to read: `work_out`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Template:
     def planned(
         cls, plan: Callable[[dict[str, int]], Program], sizes: Mapping[str, int], fixed: Iterable[str] = ()
     ) -> Template:
-        """From what `plan` gives at these sizes and at others (`templates_sizes.apart`), but for those `fixed`."""
+        """From what `plan` gives at these sizes and at others (`sizes.apart`), but for those `fixed`."""
         tries = (dict(sizes), apart(sizes, fixed))
         return cls.of(*map(plan, tries))
 
@@ -94,7 +94,7 @@ class Template:
     def seconds(self, sizes: Sizes, mesh: Sizes, rates: Rates, legs: Legs, routes: Routes | None = None) -> Timed:
         """The time of every row on a device with these rates; `legs(axes)`: what a collective runs along.
 
-        A permute needs to know more of the grid (`templates_routes`).
+        A permute needs to know more of the grid (`routes`).
         """
         return timed(self.evaluate(sizes, mesh, fast_memory=rates.fast_memory_bytes), rates, legs, routes)
 

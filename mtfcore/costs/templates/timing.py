@@ -1,10 +1,13 @@
 """Seconds of a template: the formulas of `step_time`, which also price programs step by step, on arrays of settings.
 
-    >>> found = template.seconds({"B": np.arange(8, 520, 8), …}, {"x": 4, "y": 4}, rates("v4"), wire(…).legs)
+    >>> template = Template.of(prog, planned("batch:192 io:2560 hidden:14336"))        # prog at other sizes
+    >>> sizes, mesh = {"batch": np.array([64, 128]), "io": 512, "hidden": 2048}, {"rows": 4, "cols": 2}
+    >>> found = template.seconds(sizes, mesh, rates("v4"), wire(prog.mesh, "v4:2x2x2").legs)
     >>> found.total, found.parts["hbm"]                        # one number a setting, all rows and turns added up
+    (array([3.76...e-06, 3.77...e-06]), array([1.76...e-06, 1.77...e-06]))
 
 `legs` says what a collective over some mesh axes runs along; the legs' sizes, ends and rates may be arrays too, so that
-one call covers many grids. Next file to read: `templates_routes`.
+one call covers many grids. Next file to read: `routes`.
 """
 
 from __future__ import annotations

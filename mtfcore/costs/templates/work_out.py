@@ -1,12 +1,14 @@
 """The rows of a template as a short list of array operations, each amount worked out once.
 
-    sheet = Sheet.of(rows)
-    values = sheet.work_out({Symbol("size", "B"): np.arange(1, 65), …}, fast_memory=1.3e8)
-    values[sheet.flops[3]]                                     # FLOPs of the fourth row
+    >>> sheet = Template.of(prog, planned("batch:192 io:2560 hidden:14336")).sheet      # prog at other sizes
+    >>> given = {"batch": np.array([64, 128]), "io": 512, "hidden": 2048}, {"rows": 4, "cols": 2}
+    >>> symbols = {Symbol(kind, name): n for kind, of in zip((SIZE, AXIS), given) for name, n in of.items()}
+    >>> sheet.work_out(symbols, fast_memory=1.3e8)[sheet.flops[0]]                      # FLOPs of the first row
+    array([16777216., 33554432.])
 
 Rows share most of what they are made of: B/x · L stands in nearly all. So each quotient, product and sum is one
 operation on *registers*, and one that has been made before is used again. Sizes that are plain numbers make registers
-that are plain numbers, and smaller arrays smaller ones. Next file to read: `templates_time`.
+that are plain numbers, and smaller arrays smaller ones. Next file to read: `timing`.
 """
 
 from __future__ import annotations
