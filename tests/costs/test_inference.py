@@ -122,6 +122,7 @@ def test_a_single_setting_gives_plain_values():
     assert est.decode_seconds == pytest.approx(64 * est.step_seconds)
     assert est.total_seconds == est.prefill_seconds + est.decode_seconds
     assert est.cost_per_million_tokens == pytest.approx(est.chip_seconds_per_token * 3.0 / 3600 * 1e6)
+    assert est.chip_seconds_per_output_token == pytest.approx(64 * est.step_seconds / 64)  # chips, and sequences
     assert est.origin == "modelled" and est.is_calibrated and not est.warnings
 
 

@@ -18,20 +18,13 @@ Next file to read: `wrong_claims`.
 
 from __future__ import annotations
 
-from mtfcore.costs.second_paper.collectives import Number, at_least_one, positive
+from mtfcore.costs.second_paper.collectives import Number, positive
 
 
 def flops_per_token(n_params: Number) -> Number:
     """FLOPs of a forward pass for one token: 2 a parameter. Section 2."""
     positive(n_params=n_params)
     return 2 * n_params
-
-
-def attention_flops_per_token(layers: Number, heads: Number, head_size: Number, context: Number) -> Number:
-    """FLOPs of scores and of their weighted sum for one token against a context: 4 · layers · heads · head_size · L."""
-    at_least_one(layers=layers, heads=heads, head_size=head_size)
-    positive(context=context)
-    return 4 * layers * heads * head_size * context
 
 
 def mfu(n_params: Number, tokens: Number, seconds: Number, chips: Number, peak_flops: Number) -> Number:

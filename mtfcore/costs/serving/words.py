@@ -4,7 +4,7 @@
     >>> {name: str(bound(phase)[0]) for name, phase in est.phases.items()}
     {'prefill': 'compute', 'decode': 'launch'}
 
-Next file to read: `estimate`.
+Next file to read: `request`.
 """
 
 from __future__ import annotations
