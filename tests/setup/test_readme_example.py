@@ -1,4 +1,4 @@
-"""The library example in README runs as it stands there."""
+"""The library examples in README run as they stand there, one after the other."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ import re
 
 import numpy as np
 
+import mtfcore as mtf
+from mtfcore import chips
+
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
 
-def example() -> str:
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    return code
+def examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_example_prints_its_steps_and_computes_the_network(capsys):
+def test_the_examples_print_steps_compute_the_network_and_price_it(capsys, monkeypatch):
+    monkeypatch.setitem(chips._ADDED, "my-chip", mtf.chip("v4"))  # so that it is taken out again at the end
+    first, second = examples()
     names: dict = {}
-    exec(example(), names)
+    exec(first, names)
     assert "einsum" in capsys.readouterr().out
     random = np.random.default_rng(0)
     x, w, v = (random.standard_normal(shape, np.float32) for shape in ((64, 512), (512, 2048), (2048, 512)))
     expected = np.maximum(x @ w, 0) @ v
     np.testing.assert_allclose(np.asarray(names["run"](x, w, v)), expected, rtol=1e-4, atol=1e-2)
     assert names["run"].values(names["program"].steps[-1], 0).shape == (16, 512)
+    exec(second, names)
+    assert "Bottleneck" in capsys.readouterr().out
+    assert names["served"].fits and mtf.chip("my-chip").hbm_bytes_per_device == 128 * 2**30
 
 
-def test_the_example_is_short():
-    assert len([line for line in example().splitlines() if line.strip()]) <= 10
+def test_each_example_is_short():
+    assert max(len([line for line in code.splitlines() if line.strip()]) for code in examples()) <= 10
