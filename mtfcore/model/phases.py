@@ -1,9 +1,10 @@
 """Prefill and decode: one step of a served model as a whole program, from tokens to the next token's logits.
 
-    cfg = mtf.model.config("palm-540b", heads=64)                                      # padded, on request
-    prog = mtf.model.plan_phase(cfg, "decode", "x:4 y:4 z:4", ffn="ws2d", attention="batch", batch=512,
-                                cached_tokens=2048, weights="int8")
-    prog.flops(), prog.link_bytes(), mtf.price(prog, "v4:4x4x4")
+    >>> cfg = mtf.model.config("palm-540b", heads=64)                                      # padded, on request
+    >>> prog = mtf.model.plan_phase(cfg, "decode", "x:4 y:4 z:4", ffn="ws2d", attention="batch", batch=512,
+    ...                             cached_tokens=2048, weights="int8")
+    >>> mtf.price(prog, "v4:4x4x4")
+    <Cost decode on v4:4x4x4: 58.7 ms, 55% compute, MFU 56.1%, fits (modelled)>
 
 Prefill takes many new tokens of each sequence, decode one; both may look at cached ones, whose keys and values come
 in (`cache_k`, `cache_v`: layers B S K D, with H in multihead and neither in multiquery models) and are only read. Those

@@ -1,7 +1,8 @@
 """Where each tensor of a model lies under one of the second paper's partitions: from data and sizes to pins.
 
-    where = placement(cfg, "decode", mesh, SERVING["ws2d-batch"], batch=512)
-    where.place["w_in"], where.pins["w_in"]            # 'E:x F:zy', Pin(at=('B L E:x', 'E:x F:zy'), out='B L F:zyx')
+    >>> where = placement(palm, "decode", mtf.Mesh("x:4 y:4 z:4"), SERVING["ws2d-batch"], batch=512)
+    >>> where.place["w_in_gate"], where.pins["w_in_gate"]
+    ('E:x F:zy', Pin(at=('B L E:x', 'E:x pair F:zy'), out='B L pair F:zyx'))
 
 Axes are handed out in order, each to the first dimension that it divides. Query heads take z, then y, then x; of a
 matrix, what heads cannot take goes to D, so that no device holds or multiplies what another has. In attention itself

@@ -6,6 +6,9 @@
     wg_xy     the same over x and y
     wg_xyz    the same over all: each device has its own sequences and, for a moment, a whole matrix
 
+    >>> FEEDFORWARD["ws2d"].stored_e, FEEDFORWARD["ws2d"].stored_f           # where a matrix E x F lies at rest
+    ('x', 'zy')
+
 All but ws1d store the weights as `E:x F:zy`, so that a model may be prefilled one way and decode another, and each
 gathers innermost axes. Attention lies by heads, or by batch so that devices share out the kept keys and values. Axes
 are written outermost first; those that a mesh lacks, or of size 1, drop out, so that the same data serve meshes of one

@@ -1,7 +1,10 @@
 """How a served model's weights are stored: matrices fused, as floats or as whole numbers with scales.
 
-    texts, dtypes = stored_arguments(cfg, "i8", "bf16")      # name → dimensions and dtype, for a named function
-    arrays = mtf.model.stored(cfg, params, "int8")           # numpy arrays of those names from ordinary parameters
+    >>> texts, dtypes = stored_arguments(palm, "i8", "bf16")      # name → dimensions and dtype, for a named function
+    >>> texts["wkv"], dtypes["wkv"], texts["wkv_scale"]
+    ('layers:118 E:18432 pair:2 D:256', 'i8', 'layers:118 pair:2 D:256')
+
+`mtf.model.stored(cfg, params, "int8")` gives numpy arrays of those names from ordinary parameters.
 
 Matrices that multiply the same x and whose results travel the same way are one matrix, so that they travel in one
 collective: `wkv` of wk and wv, `w_in_gate` of w_in and w_gate, with a dimension `pair` behind E. A matrix of whole

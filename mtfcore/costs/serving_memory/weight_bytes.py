@@ -9,8 +9,9 @@ over x and y, or everything, just before they use it; the one-dimensional layout
 Transformer Inference, arXiv 2211.05102, section 3.2 and Figure 2). What heads cannot take goes to the head size, so
 that matrices have no copies; vectors lie whole on every device. All as `model.places` has it, on arrays (`cuts`).
 
-int8 and int4 are for the layers' matrices, as `model.storing` has it; tables, norms and biases stay bf16. Each output
-channel has one scale, bf16 unless told otherwise: one for each of H D in queries, of F and of E in the feedforward.
+int8 is for the layers' matrices, as `model.storing` has it, and int4 too, of which only the bytes are known here;
+tables, norms and biases stay bf16. Each output channel has one scale, bf16 unless told otherwise: one for each of H D
+in queries, of F and of E in the feedforward.
 Next file to read: `cache_bytes`.
 """
 
