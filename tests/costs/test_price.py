@@ -431,12 +431,20 @@ def test_a_program_without_work_costs_nothing():
     ({"way": "two"}, "way is 'two'; legal here: 'both', 'one'"),
     ({"overlap": 2}, "overlap is 2; it is a share, 0 to 1"),
     ({"reserve": "10%"}, "reserve is '10%'; it is a share, 0 to 1"),
+    ({"overlap": True}, "overlap is True; it is a share, 0 to 1"),
+    ({"way": ["both"]}, "way is ['both']"),
+    ({"exact": "yes"}, "exact is 'yes'; expected True or False"),
+    ({"at_once": None}, "at_once is None; expected True or False"),
     ({"wiring": "x→7"}, "7"),
 ])  # fmt: skip
 def test_refused_with_the_nearest_choice(how, text):
     with pytest.raises(mtf.LayoutError) as error:
         mtf.price(planned(), **{"topology": "v4:4x4x4", **how})
     assert text in str(error.value)
+
+
+def test_shares_may_be_numbers_of_numpy():
+    assert mtf.price(planned(), "v4:4x4x4", overlap=np.float32(0.5), reserve=np.int64(0)).overlap == 0.5
 
 
 def test_a_type_without_a_peak_is_refused_before_anything_is_priced():

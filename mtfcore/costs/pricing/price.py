@@ -14,8 +14,9 @@ is not in it. Next file to read: `step_cost`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Real
 
 from mtfcore.costs.links.collectives import WAYS
 from mtfcore.costs.links.wiring import Wiring, wire, wirings
@@ -44,7 +45,7 @@ def price(
     """
     if not isinstance(program, Program):
         raise LayoutError(f"price: expected a program, as mtf.plan makes it, got {type(program).__name__}")
-    refuse(_faults(way, overlap, reserve), "price")
+    refuse(_faults(way, {"overlap": overlap, "reserve": reserve}, {"exact": exact, "at_once": at_once}), "price")
     slice_ = as_topology(topology)
     at = rates(slice_.chip, model)
     at = replace(at, how=replace(at.how, way=way, at_once=at_once, exact=at.how.exact if exact is None else exact))
@@ -73,12 +74,13 @@ def _cheapest(asked: Iterable[Ask], program: Program, slice_: Topology, at: Rate
 # ---- what was asked ---------------------------------------------------------------------------------------------
 
 
-def _faults(way: object, overlap: object, reserve: object) -> list[str]:
-    faults = [] if way in WAYS else [f"way is {way!r:.100}; {nearest(way, WAYS)}"]
-    for name, share in (("overlap", overlap), ("reserve", reserve)):
-        if not isinstance(share, (int, float)) or not 0 <= share <= 1:
+def _faults(way: object, shares: Mapping[str, object], flags: Mapping[str, object]) -> list[str]:
+    faults = [] if isinstance(way, str) and way in WAYS else [f"way is {way!r:.100}; {nearest(way, WAYS)}"]
+    for name, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
             faults.append(f"{name} is {share!r:.100}; it is a share, 0 to 1")
-    return faults
+    wrong = [name for name, flag in flags.items() if not isinstance(flag, bool) and (name, flag) != ("exact", None)]
+    return faults + [f"{name} is {flags[name]!r:.100}; expected True or False" for name in wrong]
 
 
 def _without_peak(asked: Iterable[Ask], at: Rates) -> list[str]:
