@@ -86,30 +86,41 @@ def read_settings(
         del numbers["prefill_batch"]
     columns = {name: _number(name, value, faults) for name, value in numbers.items()}
     columns |= {"reserve": _share(reserve, faults), "price": _price(price, faults)}
-    kinds: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-        "models": (cfg, config), "topologies": (where, topology),
-        "weights": (weights, lambda word: _dtype(word, "weights")),
-        "cache": (cache, lambda word: _dtype(word, "cache")),
-    }  # fmt: skip
     faults += [*_phase_faults("ffn", ffn), *_phase_faults("attention", attention)]
-    for phase in PHASES:
-        kinds[f"{phase}_ffn"] = (_for(phase, ffn), lambda word: _word("ffn", word, FEEDFORWARD))
-        kinds[f"{phase}_attention"] = (_for(phase, attention), lambda word: _word("attention", word, ATTENTION))
+    kinds = _kinds(cfg, where, weights, cache, ffn, attention)
     found = {name: _index(value, read, faults) for name, (value, read) in kinds.items()}
     refuse(faults, "inference")
-    arrays = [*(index for _, index in found.values()), *columns.values()]
-    try:
-        shape = np.broadcast_shapes(*[array.shape for array in arrays])
-    except ValueError:
-        named = dict(zip([*found, *columns], [array.shape for array in arrays], strict=True))
-        shapes = ", ".join(f"{name} {shape}" for name, shape in named.items() if shape)
-        raise LayoutError(f"inference: shapes do not broadcast together: {shapes}") from None
+    shape = _shape({name: index for name, (_, index) in found.items()} | columns)
     flat = {name: np.broadcast_to(index, shape).ravel() for name, (_, index) in found.items()}
     rows = {name: np.broadcast_to(column, shape).ravel() for name, column in columns.items()}
     rows["prefill_batch"] = rows["batch"] if all_at_once else np.minimum(rows["prefill_batch"], rows["batch"])
     used = {name: values for name, (values, _) in found.items()}
     return Settings(shape, used.pop("models"), used.pop("topologies"), used, flat, rows, rows.pop("reserve"),
                     None if price is None else rows.pop("price"))  # fmt: skip
+
+
+def _kinds(
+    cfg: Any, where: Any, weights: Any, cache: Any, ffn: Any, attention: Any
+) -> dict[str, tuple[Any, Callable[[Any], Any]]]:
+    """What is no number: as it was given, and what reads one entry of it."""
+    kinds: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "models": (cfg, config), "topologies": (where, topology),
+        "weights": (weights, lambda word: _dtype(word, "weights")),
+        "cache": (cache, lambda word: _dtype(word, "cache")),
+    }  # fmt: skip
+    for phase in PHASES:
+        kinds[f"{phase}_ffn"] = (_for(phase, ffn), lambda word: _word("ffn", word, FEEDFORWARD))
+        kinds[f"{phase}_attention"] = (_for(phase, attention), lambda word: _word("attention", word, ATTENTION))
+    return kinds
+
+
+def _shape(arrays: Mapping[str, np.ndarray]) -> tuple[int, ...]:
+    """That to which all broadcast; refused with each one's, where they do not."""
+    try:
+        return np.broadcast_shapes(*[array.shape for array in arrays.values()])
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items() if array.shape)
+        raise LayoutError(f"inference: shapes do not broadcast together: {shapes}") from None
 
 
 def _phase_faults(name: str, value: Any) -> list[str]:
