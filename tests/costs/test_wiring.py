@@ -43,6 +43,9 @@ EVERY = [
         ("data:8 model:4", "h100:4x8", "data→network+switch:2 by 4, model→switch:4"),
         ("x:4 y:4", "v5e:16x1", "x→0:4 by 4, y→0:4"),
         ("x:4 y:4", "v4:4x4x4", "x→0, y→1 (48 of 64 devices idle)"),
+        ("x:4 y:4", "v5e:16x16", "x→0:4, y→1:4 (240 of 256 devices idle)"),  # a block, not two axes on one
+        ("x:4 y:4 z:4", "v4:8x8x8", "x→0:4, y→1:4, z→2:4 (448 of 512 devices idle)"),
+        ("x:4 y:4", "v4:8x4x4", "x→1, y→2 (112 of 128 devices idle)"),  # rings before lines
         ("all:256", "v2:16x16", "all→0+1:8+cores (256 of 512 devices idle)"),
         ("model:8", "h100:4x8", "model→switch (24 of 32 devices idle)"),
         ("one:1", "v5e:1x1", "one device"),
@@ -243,3 +246,14 @@ def test_what_cannot_be_is_refused_with_the_nearest(mesh, topology, given, said)
 def test_an_unknown_axis_is_named():
     with pytest.raises(mtf.LayoutError, match="no axis 'w'; legal here: 'x', 'y'"):
         wire("x:4 y:4", "v5e:4x4").legs(("x", "w"))
+
+
+def test_a_block_of_a_larger_slice_is_no_slower_than_a_slice_of_that_size():
+    @mtf.function
+    def both(a: "A B", b: "A B"):
+        return mtf.reshard(a, "A B"), mtf.reshard(b, "A B")
+
+    place = {"a": "A:x B", "b": "A B:y"}
+    program = mtf.plan(both, "x:4 y:4", "", sizes="A:4096 B:4096", place=place)
+    whole, part = (mtf.price(program, where) for where in ("v5e:4x4", "v5e:16x16"))
+    assert part.seconds == whole.seconds > 0 and part.contention_seconds == 0

@@ -6,7 +6,7 @@
 A *table* says how many positions of each grid axis (column) each mesh axis (row) takes: the product along a row is
 the mesh axis, down a column the grid axis. Every cut of a torus axis costs a ring, so only tables with the fewest
 parts are kept; switches are cut freely. Then the parts of each column are put in order, outermost first. What the
-mesh leaves idle is one more row, always outermost, so that the mesh lies on one contiguous block.
+mesh leaves idle is one more row, always outermost, so that the mesh lies on one contiguous block; its cuts are free.
 Next file to read: `numbers_or_arrays`.
 """
 
@@ -62,7 +62,7 @@ def best(mesh: Mesh, topology: Topology, pins: Pins) -> Parts:
     fits = [columns for columns in _every(mesh, topology, pins) if _agrees(_parts(columns, order), mesh, pins)]
     if not fits:
         return ()
-    least = min(fits, key=lambda columns: _badness(columns, topology, order)[1:])
+    least = min(fits, key=lambda columns: _by_order(_badness(columns, topology, order)))
     return _as_written(_parts(least, sorted(order)), mesh, pins)
 
 
@@ -118,7 +118,7 @@ def _every(mesh: Mesh, topology: Topology, pins: Pins) -> Iterator[Columns]:
     rows = [row for row in rows if row[1] > 1]
     everywhere, pinned = set(range(len(axes))), {mesh.names.index(name): {pin[0] for pin in of} for name, of in pins}
     open_to = [_left_idle(axes, idle) if at == IDLE else pinned.get(at, everywhere) for at, _ in rows]
-    for table in _fewest([size for _, size in rows], axes, open_to):
+    for table in _fewest([size for _, size in rows], axes, open_to, free=idle > 1):
         yield from _orders(table, [at for at, _ in rows], axes)
 
 
@@ -129,25 +129,27 @@ def _left_idle(axes: tuple[GridAxis, ...], idle: int) -> set[int]:
     return outer if enough else set(range(len(axes)))
 
 
-def _fewest(rows: list[int], axes: tuple[GridAxis, ...], open_to: list[set[int]]) -> Iterator[Table]:
-    """The tables with the fewest parts of torus axes."""
+def _fewest(rows: list[int], axes: tuple[GridAxis, ...], open_to: list[set[int]], free: bool) -> Iterator[Table]:
+    """The tables with the fewest parts of torus axes; if `free`, the first row's do not count, being idle."""
     sizes = tuple(axis.size for axis in axes)
     for budget in range(sum(len(allowed) for allowed in open_to) + 1):
-        found = _tables(rows, sizes, axes, open_to, budget)
+        found = _tables(rows, sizes, axes, open_to, budget, free)
         if (first := next(found, None)) is not None:
             return itertools.chain((first,), found)
     return iter(())
 
 
 def _tables(
-    rows: list[int], left: tuple[int, ...], axes: tuple[GridAxis, ...], open_to: list[set[int]], budget: int
-) -> Iterator[Table]:
+    rows: list[int], left: tuple[int, ...], axes: tuple[GridAxis, ...], open_to: list[set[int]], budget: int,
+    free: bool = False,
+) -> Iterator[Table]:  # fmt: skip
     if not rows:
         if math.prod(left) == 1:
             yield ()
         return
     for row in _splits(rows[0], left, open_to[0]):
-        parts = sum(size > 1 and axis.kind in ("links", "cores") for size, axis in zip(row, axes, strict=True))
+        cut = [size > 1 and axis.kind in ("links", "cores") for size, axis in zip(row, axes, strict=True)]
+        parts = 0 if free else sum(cut)
         if parts <= budget:
             rest = tuple(size // taken for size, taken in zip(left, row, strict=True))
             for table in _tables(rows[1:], rest, axes, open_to[1:], budget - parts):
@@ -181,17 +183,26 @@ def _orders(table: Table, rows: list[int], axes: tuple[GridAxis, ...]) -> Iterat
     yield from itertools.product(*columns)
 
 
-def _badness(columns: Columns, topology: Topology, order: list[int]) -> tuple[int, int, int]:
-    """How many groups share links, summed over the parts; how many parts lie in another order than the mesh; where."""
-    shared, axes = 0, topology.axes
+def _badness(columns: Columns, topology: Topology, order: list[int]) -> tuple[int, int, int, int]:
+    """How many groups share links, summed over the parts; rings that are cut; parts in another order than the mesh's;
+    where."""
+    shared = rings = 0
+    axes = topology.axes
     for axis, column in zip(axes, columns, strict=True):
         stride = 1
         for row, size in reversed(column):
             shared += stride if row != IDLE and axis.kind == "links" else 0
+            rings += row != IDLE and axis.wraps and size < axis.size
             stride *= size
     ranks = [order.index(row) for column in columns for row, _ in column if row != IDLE]
     used = sum(at * size for at, column in enumerate(columns) for row, size in column if row != IDLE)
-    return shared, sum(a > b for a, b in itertools.combinations(ranks, 2)), used
+    return shared, rings, sum(a > b for a, b in itertools.combinations(ranks, 2)), used
+
+
+def _by_order(badness: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """The order counts first where some of it was given."""
+    shared, rings, turned, where = badness
+    return turned, shared, rings, where
 
 
 def _up_to_symmetry(columns: Columns, topology: Topology) -> tuple[object, ...]:
