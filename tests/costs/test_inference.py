@@ -116,6 +116,15 @@ def test_whole_numbers_may_come_as_any_type():
     assert mtf.costs.inference("palm-8b", "v4:2x2x2", batch=np.array(8)).step_seconds == plain[0]
 
 
+def test_what_fills_hbm_is_named():
+    chip = {"topology": "v5e:1x1", "weights": "int8", "attention": "heads"}
+    found = [mtf.costs.inference("llama-3-8b", batch=batch, input_tokens=context, **chip).bottleneck["decode"]
+             for batch, context in ((1, 128), (64, 8000))]  # fmt: skip
+    assert found == ["HBM: weights", "HBM: cache"]
+    long = mtf.costs.inference("palm-62b", "v4:2x2x2", batch=64, input_tokens=4096, ffn="ws1d", model="physical")
+    assert long.phases["prefill"].reads["values between"] > long.phases["prefill"].reads["weights"]
+
+
 def test_a_single_setting_gives_plain_values():
     est = mtf.costs.inference(PALM, "v4:4x4x4", batch=64, weights="int8", price_per_chip_hour=3.0)
     assert isinstance(est.step_seconds, float) and isinstance(est.fits, bool) and isinstance(est.max_batch, int)

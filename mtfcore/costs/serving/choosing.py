@@ -65,7 +65,7 @@ class Phase:
 
     @property
     def reads(self) -> dict[str, np.ndarray]:
-        """Bytes of weights and cache that one device reads in it."""
+        """Bytes between HBM and one device in it, by what they are of."""
         return {name: self.pick([each.took.reads[name] for each in self.tried]) for name in READS}
 
     @property

@@ -59,7 +59,8 @@ class Estimate(Request):
 
     @cached_property
     def bottleneck(self) -> dict[str, Any]:
-        """Phase → what most of its time goes to: "compute", "HBM: weights", "HBM: cache", "link", "launch"."""
+        """Phase → what most of its time goes to: "compute", "link", "launch", "HBM: weights", "HBM: cache", or
+        "HBM: values between", what is too large for the fast memory."""
         return self._shaped({phase: bound(each) for phase, each in self.phases.items()})
 
     @cached_property

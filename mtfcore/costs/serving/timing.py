@@ -33,7 +33,7 @@ from mtfcore.sharding import Axes
 
 PARTS = ("compute", "hbm", "link", "launch")
 OF = {"compute": "compute", "hbm": "hbm", "link": "link", "hops": "launch", "launch": "launch"}
-READS = ("weights", "cache")
+READS = ("weights", "cache", "values between")
 SUBSETS = [axes for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
 
@@ -44,7 +44,7 @@ class Took:
     name: str
     total: np.ndarray  # seconds; nan where it cannot be
     parts: Mapping[str, np.ndarray]  # seconds by what binds
-    reads: Mapping[str, np.ndarray]  # bytes of weights and of the cache that one device reads
+    reads: Mapping[str, np.ndarray]  # bytes between HBM and one device, by what they are of
     grid: np.ndarray  # sizes of x, y and z: (n, 3)
     reasons: Mapping[int, tuple[str, ...]]  # setting → why not
 
@@ -242,9 +242,8 @@ def letters(cfg: Config) -> dict[str, int]:
 
 
 def _reads(took: Timed) -> dict[str, np.ndarray]:
-    """Bytes read of the cache, and of all other inputs."""
+    """Bytes of the cache, of all other inputs, and of what is neither."""
     found = dict.fromkeys(READS, 0.0)
     for name, n_bytes in took.evaluated.read_bytes().items():
-        if name:
-            found["cache" if name.startswith("cache_") else "weights"] += n_bytes
+        found["cache" if name.startswith("cache_") else "weights" if name else "values between"] += n_bytes
     return {name: np.broadcast_to(n_bytes, took.evaluated.shape) for name, n_bytes in found.items()}

@@ -27,7 +27,8 @@ def bound(phase: Phase) -> np.ndarray:
     names = np.array([*parts, ""], object)
     most = np.stack(list(parts.values())).argmax(0)
     found = names[np.where(phase.chosen >= 0, most, -1)]
-    hbm = np.where(reads["cache"] > reads["weights"], "HBM: cache", "HBM: weights").astype(object)
+    kinds = np.array([f"HBM: {name}" for name in reads], object)
+    hbm = kinds[np.stack(list(reads.values())).argmax(0)]
     return np.where(found == "hbm", hbm, found)
 
 
