@@ -263,6 +263,8 @@ def test_everything_wrong_is_said_at_once():
     ({"price_per_chip_hour": -1}, "price_per_chip_hour is -1"), ({"batch": [1, 2], "input_tokens": [1, 2, 3]}, "(2,)"),
     ({"batch": [[1, 2], [3]]}, "rows differ in length"), ({"ffn": [{"a": 1}]}, "{'a': 1} is neither a word"),
     ({"topology": [["v4:2x2x2"], ["v4:2x2x1", "v4:2x2x2"]]}, "rows differ in length"),
+    ({"cfg": []}, "[] is empty"), ({"topology": []}, "[] is empty"),
+    ({"cfg": "gpt-3-175b"}, "decode under every partition: gpt-3-175b has 2,048 learned positions"),
     ({"ffn": {"prefil": "ws2d"}}, "did you mean 'prefill'?"), ({"attention": {0: "heads"}}, "attention of 0"),
     ({"price_per_chip_hour": [[1], [2, 3]]}, "price_per_chip_hour is [[1], [2, 3]]"),
     ({"price_per_chip_hour": [1, 2, 3], "batch": [1, 2]}, "price (3,)"),

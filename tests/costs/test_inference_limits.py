@@ -108,3 +108,14 @@ def test_a_reading_refuses_what_it_looks_for():
     for name, value in {"context": 3, "new_tokens": 3, "scores": "whole"}.items():
         with pytest.raises(LayoutError, match=name):
             longest_read(cfg, (4, 4, 4), capacity=2**35, **{name: value})
+
+
+@pytest.mark.parametrize(("asked", "named"), [
+    ({"grid": 4}, "grid is 4; expected three sizes"), ({"cfg": "palm-62b"}, "got 'palm-62b'"),
+    ({"batch": None}, "batch is None"), ({"batch": [1, 2], "context": [1, 2, 3]}, "context is [1, 2, 3]"),
+    ({"new_tokens": [[1], [2, 3]]}, "many as an array"), ({"capacity": [2**30]}, "capacity is"),
+])  # fmt: skip
+def test_memory_refuses_what_is_no_size_in_words(asked, named):
+    with pytest.raises(LayoutError) as caught:
+        device_bytes(**{"cfg": mtf.model.config("palm-62b"), "grid": (4, 4, 4), **asked})
+    assert named in str(caught.value)

@@ -49,8 +49,15 @@ def inference(
 
 def _impossible(found: Mapping[str, Phase]) -> list[str]:
     """Of a single setting: why a phase has no partition at all. Of many, each says so in `candidates`."""
-    return [
-        f"{phase} under {each.took.name}: {reason}"
-        for phase, of in found.items() if of.chosen[0] < 0
-        for each in of.tried for reason in each.took.reasons.get(0, ())
-    ]  # fmt: skip
+    faults = []
+    for phase, of in found.items():
+        under: dict[str, list[str]] = {}
+        for each in of.tried if of.chosen[0] < 0 else ():
+            for reason in each.took.reasons.get(0, ()):
+                under.setdefault(reason, []).append(each.took.name)
+        faults += [f"{phase} under {_named(names, len(of.tried))}: {reason}" for reason, names in under.items()]
+    return faults
+
+
+def _named(names: list[str], n_tried: int) -> str:
+    return "every partition" if len(names) == n_tried > 1 else ", ".join(names)

@@ -145,6 +145,8 @@ def _index(value: Any, read: Callable[[Any], Any], faults: list[str]) -> tuple[t
         if array is None:
             faults.append(f"{value!r:.100} is no array: its rows differ in length")
             array = np.empty((), object)
+    if not array.size:
+        faults.append(f"{value!r:.100} is empty; expected at least one model, topology or word")
     known: dict[Any, int] = {}
     index = np.zeros(array.shape, int)
     for at, each in np.ndenumerate(array):

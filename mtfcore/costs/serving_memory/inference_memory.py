@@ -23,7 +23,7 @@ from mtfcore.costs.serving_memory.activation_bytes import moments
 from mtfcore.costs.serving_memory.cache_bytes import Cache, cache
 from mtfcore.costs.serving_memory.cuts import ATTENTION, Grid, Numbers, across, among, core, partition
 from mtfcore.costs.serving_memory.weight_bytes import Stored, bits_of, evenly, gathered, stored
-from mtfcore.errors import refuse
+from mtfcore.errors import LayoutError, refuse
 from mtfcore.model.configs import Config
 
 RESERVE = 0.1
@@ -129,11 +129,16 @@ def _now(
 
 def check(cfg: Config, grid: Grid, **numbers: Any) -> None:
     """Refuse what is no size, naming all of it."""
-    faults = [] if len(grid) == 3 else [f"grid is {grid!r:.100}; expected three sizes, x, y and z"]
-    for name, value in {**dict(zip("xyz", grid, strict=False)), **numbers}.items():
+    if not isinstance(cfg, Config):
+        raise LayoutError(f"memory: expected a configuration, mtf.model.config(name), got {cfg!r:.100}")
+    three = isinstance(grid, (tuple, list, np.ndarray)) and len(grid) == 3
+    faults = [] if three else [f"grid is {grid!r:.100}; expected three sizes, x, y and z"]
+    for name, value in {**dict(zip("xyz", grid if three else (), strict=False)), **numbers}.items():
         least, most = LIMITS.get(name, (1, MOST))
-        if value is not None and not _all(value, lambda a, least=least, most=most: (a >= least) & (a <= most)):
-            faults.append(f"{name} is {value!r:.100}; expected whole numbers from {least} to {most:.0e}")
+        known = value is not None or name != "n_params"
+        if known and not _all(value, lambda a, least=least, most=most: (a >= least) & (a <= most)):
+            what = f"{name} is {value!r:.100}"
+            faults.append(f"{what}; expected whole numbers from {least} to {most:.0e}, many as an array")
     if cfg.encoder_layers:
         faults.append(f"{cfg.name} has an encoder; inference memory is for decoders alone, try encoder_layers=0")
     refuse(faults, "memory")
@@ -151,7 +156,9 @@ def check_room(capacity: Numbers, reserve: Numbers) -> Numbers:
 
 
 def _all(value: Any, holds: Any, whole: bool = True) -> bool:
-    """Whether every number of an array holds, and is whole."""
+    """Whether every number of an array holds, and is whole; lists are no arrays here."""
+    if isinstance(value, (list, tuple)):
+        return False
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         return False
