@@ -123,7 +123,7 @@ def _sent(evaluated: Evaluated, rows: Sequence[int], legs: Legs, routes: Routes 
         on, loads = routes(row)
     else:
         raise LayoutError(f"{row.label} of {evaluated.template.name} takes a way over the real grid: give routes, as "
-                          "templates_routes.routes_on finds them")  # fmt: skip
+                          "templates.routes.routes_on finds them")  # fmt: skip
     once = collective_time(row.kind, n_bytes, on, rates, loads)
     spread = {part: np.broadcast_to(getattr(once, part), n_bytes.shape) for part in (*SENT, "total")}
     return Group(tuple(rows), Seconds(**spread))
