@@ -39,24 +39,24 @@ def estimates(rng: random.Random, times: int):
 
 def test_the_batch_that_is_offered_can_be_taken():
     offered = 0
-    for asked, est in estimates(random.Random(5), 25):
+    for asked, est in estimates(random.Random(5), 14):
         if est.max_batch:
             offered += 1
             assert inference(**{**asked, "batch": est.max_batch}).fits, (asked, est.max_batch)
         assert not est.fits or est.max_batch >= asked["batch"]
-    assert offered > 10
+    assert offered > 5
 
 
 def test_the_context_that_is_offered_can_be_read():
     """Reading makes activations as long as the text: the room for the cache alone would be an empty promise."""
     offered = 0
-    for asked, est in estimates(random.Random(6), 25):
+    for asked, est in estimates(random.Random(6), 14):
         if est.max_context:
             offered += 1
             read = est.max_context - asked["cached_tokens"] - asked["output_tokens"]
             assert inference(**{**asked, "input_tokens": read}).fits, (asked, est.max_context)
             assert not inference(**{**asked, "input_tokens": read + 64}).fits
-    assert offered > 10
+    assert offered > 5
 
 
 def test_a_prompt_too_long_to_be_read_is_offered_a_shorter_one():
