@@ -235,7 +235,8 @@ display(summary(["Table 1", "Table 2", "Figure 1", "Figure 3"]))
 # * a longer input: where does prefill change its layout?
 # * weights bf16 instead of int8: which phase notices?
 # * the question of the day: *which layout and how many chips for a 70B model with grouped attention at 32k of context,
-#   under 30 ms a token?* Choose *find slices under a limit*, the model `llama-3-70b`, and press what it offers.
+#   under 30 ms a token?* Choose *find slices under a limit*, the model `llama-3.1-70b` and an input of
+#   32768, and load a row of what it finds. (It looks at small slices first, and goes on while you read.)
 
 # %%
 planner()

@@ -11,6 +11,7 @@ from widgets import frontier, planner
 from widgets.explorers import plan_finding
 from widgets.explorers.estimates import Setup, forget, plan
 from widgets.figures.frontier import AT
+from widgets.figures.frontier_words import sentence
 
 
 @pytest.fixture(autouse=True)
@@ -134,3 +135,13 @@ def test_the_chosen_point_is_kept_in_the_state():
     again = small(chosen=explorer.state["chosen"])
     assert again.planner.state == explorer.planner.state
     assert again._shown.sentence == explorer._shown.sentence
+
+
+def test_while_it_looks_it_says_what_is_left_and_rules_nothing_out():
+    found = small().value
+    assert "to go" not in sentence(found)
+    looking = {**found, "n_waiting": 5}
+    assert sentence(looking).endswith("So far: 5 slices to go.")
+    none = {**looking, "models": ["palm-540b"]}
+    assert "No plan of palm-540b fits of those looked at." in sentence(none)
+    assert sentence({**none, "n_waiting": 0}) == "No plan of palm-540b fits."

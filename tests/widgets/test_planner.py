@@ -136,6 +136,20 @@ def test_beyond_memory_it_says_so_and_the_nearest_batch_fits():
     assert explorer.value["fits"]
 
 
+def test_where_the_weights_do_not_fit_a_slice_that_holds_them_is_offered():
+    explorer = small(model="palm-540b", topology="v4:2x2x1")
+    assert not explorer.value["fits"] and not any("settings do not fit" in said for said in explorer.value["warnings"])
+    larger = next(n for n, each in enumerate(explorer.offers) if each.label.startswith("v4:"))
+    explorer.bottom.asked = {"number": 1, "offer": larger}
+    assert explorer.value["chips"] > 4 and explorer.value["fits"]
+
+
+def test_one_change_is_offered_once():
+    explorer = small(decode="ws2d-heads", batch=64)
+    labels = [offer.label for offer in explorer.offers]
+    assert labels and len(labels) == len(set(labels))
+
+
 def test_prompts_that_do_not_fit_together_may_be_read_a_few_at_a_time():
     explorer = small(batch=512, input_tokens=8192, prefill_batch=0)
     assert not explorer.value["fits_in"]["prefill"] and explorer.value["fits_in"]["decode"]

@@ -178,7 +178,7 @@ def test_a_chip_that_misses_says_how_near_it_comes():
     assert found["nearest"]["h100"]["step"] == 0.031
     says = found_sentence({**found, **ALL})
     assert "Fewest chips under 30 ms a token: v4:8 (8 chips), batch 64" in says
-    assert "Fewest chip-seconds a token: v4:8 at batch 64 3.12 chip-ms, v5e:32 at batch 16 58 chip-ms" in says
+    assert "Fewest chip-seconds a token: v4:8 at batch 64: 3.12 chip-ms; v5e:32 at batch 16: 58 chip-ms" in says
     assert "h100: at best 31 ms with h100:8; v2: nothing fits [modelled]" in says
 
 

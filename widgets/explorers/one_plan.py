@@ -9,6 +9,7 @@ Next file to read: `planner`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,13 +17,13 @@ import mtfcore as mtf
 from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
 from widgets.explorers import plan_finding, plan_inputs
-from widgets.explorers.estimates import Setup, plan
+from widgets.explorers.estimates import Setup, could_hold, plan
 from widgets.explorers.plan_prices import price_of
 from widgets.figures.plans import PHASES, Facts, plan_facts
 from widgets.shown import Offer, Refused
 from widgets.state import State
 
-OWN_WORDS = ("does not fit", "some settings do not fit")  # of warnings that the sentence says better
+OWN_WORDS = ("does not fit", "settings do not fit")  # ends of warnings that the sentence says better
 
 
 def setup_of(cfg: Config, state: Mapping[str, Any]) -> Setup:
@@ -53,23 +54,36 @@ def planned(cfg: Config, state: State, prices: Mapping[str, float]) -> Facts:
     facts = plan_facts(found, about)
     if setup != setup.free:  # the pinned plan knows no other partition's time
         facts["candidates"] = plan_facts(plan(setup.free), about)["candidates"]
-    warnings = [said for said in found["warnings"] if said not in OWN_WORDS]
-    return {**facts, "helps": plan_finding.variants(setup), "warnings": warnings}
+    warnings = [said for said in found["warnings"] if not said.endswith(OWN_WORDS)]
+    return {**facts, "helps": plan_finding.variants(setup), "roomier": _roomier(setup), "warnings": warnings}
+
+
+def _roomier(setup: Setup) -> str:
+    """Where the weights alone do not fit: the smallest slice of this chip that holds them, if there is one."""
+    if could_hold(setup):
+        return ""
+    slices = plan_inputs.slices_of(mtf.topology(setup.topology).chip.name)
+    others = (dataclasses.replace(setup, topology=str(one)) for one in sorted(slices, key=lambda one: one.chips))
+    return next((other.topology for other in others if could_hold(other)), "")
 
 
 def ways_on(facts: Facts) -> Iterator[Offer]:
     """Where it does not fit, what does; else the change that shortens a token most, and the one that saves most."""
     if facts["fits"]:
         known = [each for each in facts["helps"] if each["fits"]]
+        offers = {}
         for key, own in (("step", facts["step"]), ("chip_seconds", facts["chip_seconds"]["decode"])):
             if better := [each for each in known if each[key] < 0.98 * own]:
                 best = min(better, key=lambda each: each[key])
-                yield Offer(best["words"], best["settings"])
+                offers[best["words"]] = Offer(best["words"], best["settings"])
+        yield from offers.values()  # one change may do both
         return
     if (most := facts["max_batch"])["prefill"] and not facts["fits_in"]["prefill"]:
         yield Offer(f"read {most['prefill']:,} at a time", {"prefill_batch": most["prefill"]})
     if most["decode"] and not facts["fits_in"]["decode"]:
         yield Offer(f"batch {most['decode']:,}", {"batch": most["decode"]})
+    if facts["roomier"]:
+        yield Offer(facts["roomier"], {"topology": facts["roomier"]})
     room = facts["max_context"] - facts["output_tokens"] - facts["cached_tokens"]
     if room >= 1:
         yield Offer(f"input {room:,}", {"input_tokens": room})

@@ -34,9 +34,9 @@ def sentence(facts: Facts) -> str:
 
 def _chip_seconds(rows: list[Facts]) -> str:
     """Those of different chips cost different money, so each chip has its own."""
-    each = (f"{row['topology']} at batch {row['batch']:,} {quantity(row['chip_seconds'], 's').replace(' ', ' chip-')}"
+    each = (f"{row['topology']} at batch {row['batch']:,}: {quantity(row['chip_seconds'], 's').replace(' ', ' chip-')}"
             for row in cheapest_of_each(rows))  # fmt: skip
-    return f"Fewest chip-seconds a token: {origin(', '.join(each), 'modelled')}."
+    return f"Fewest chip-seconds a token: {origin('; '.join(each), 'modelled')}."
 
 
 def _one(row: Facts) -> str:

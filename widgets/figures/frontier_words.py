@@ -16,7 +16,10 @@ from widgets.numbers import count, origin, quantity
 
 def sentence(facts: Facts) -> str:
     """Where a token comes soonest, where it costs least; or the chosen plan."""
-    return " ".join([*_chosen(facts), *(_ends(facts) if facts["points"] else [_nothing(facts)])])
+    said = [*_chosen(facts), *(_ends(facts) if facts["points"] else [_nothing(facts)])]
+    if facts["points"] and facts["n_waiting"]:
+        said.append(f"So far: {count(facts['n_waiting'], 'slice')} to go.")
+    return " ".join(said)
 
 
 def _nothing(facts: Facts) -> str:
@@ -31,14 +34,14 @@ def _ends(facts: Facts) -> Iterator[str]:
     biggest = facts["models"][0]
     own = [point for point in facts["points"] if point["model"] == biggest and point["fits_in"]["decode"]]
     if not own:
-        yield f"No plan of {biggest} fits."
+        yield f"No plan of {biggest} fits{' of those looked at' if facts['n_waiting'] else ''}."
         return
     soon = min(own, key=lambda point: (point["step"], point["chip_seconds"]))
     cheap = min(own, key=lambda point: (point["chip_seconds"], point["step"]))
     yield f"{biggest}, soonest: {_one(soon)}. Cheapest: {_one(cheap)}."
     ratio, slower = soon["chip_seconds"] / cheap["chip_seconds"], cheap["step"] / soon["step"]
     if slower > 1:
-        words = origin(f"{quantity(slower)} times as long and {quantity(ratio)} times cheaper", "modelled")
+        words = origin(f"{quantity(slower)} times as long and is {quantity(ratio)} times cheaper", "modelled")
         yield f"From end to end a token takes {words}: batch shares the weights' bytes."
 
 
