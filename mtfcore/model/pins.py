@@ -38,11 +38,13 @@ def product(x: Tensor, w: Weights, name: str, dims: str, pins: Pins = FREE, *, f
     """x times the weight `name`, of dimensions `dims`; with `follow`, the sums may still be partial."""
     pin, weight, scale = pins.get(name, Pin()), w[name], w.get(f"{name}_scale")
     at = pin.at or None
+    summed = pin.out if follow and not at else ""  # without fixed operands, what says where the partial sums lie
     if scale is None:
-        return mtf.einsum(x, weight, out=dims if follow else pin.out or dims, at=at, follow=follow)
+        out = summed or (dims if follow else pin.out or dims)
+        return mtf.einsum(x, weight, out=out, at=at, follow=follow and not summed)
     if at:  # moved as they are stored, the scale along with its matrix
         weight, scale = exactly(weight, pin.at[1]), exactly(scale, _part(pin.at[1], scale))
-    found = mtf.einsum(x, mtf.cast(weight, x.dtype), out=dims, at=at, follow=True) * scale
+    found = mtf.einsum(x, mtf.cast(weight, x.dtype), out=summed or dims, at=at, follow=not summed) * scale
     return found if follow else mtf.reshard(found, pin.out or dims)
 
 

@@ -154,10 +154,10 @@ class _Cut:
             "wq": Pin((x, text(e, *q)), text(core, ("L", self.core.length), *heads, ("D", ""))),
             "wkv": Pin((x, text(e, pair, *k)), keys),
             "mixed": Pin(out=text(batch, length, *q)),
-            "wo": Pin((text(batch, length, *q), text(*q, e))),
+            "wo": Pin((text(batch, length, *q), text(*q, e)), self.summed(q)),
             "w_in": Pin((x, text(e, ("F", self.f))), text(batch, length, hidden)),
             "w_in_gate": Pin((x, text(e, pair, ("F", self.f))), text(batch, length, pair, hidden)),
-            "w_out": Pin((h, text(("F", self.f), e))),
+            "w_out": Pin((h, text(("F", self.f), e)), self.summed([("F", self.f)])),
             "logits": self.logits(),
         }  # fmt: skip
         if self.batch:  # the table turns, so that what is looked up needs no summing: it goes from E to B at once
@@ -168,6 +168,12 @@ class _Cut:
         """A table cut along E, by all axes that divide it."""
         on, _ = spread(axes, {"E": self.cfg.d_model, "V": self.cfg.vocab}, self.sizes)
         return [("V", on["V"]), ("E", on["E"])]
+
+    def summed(self, over: list[tuple[str, str]]) -> str:
+        """Where a product lies that sums over these: in `B L E`, not yet added up over their axes."""
+        axes = "".join(axes for _, axes in over)
+        made = text(("B", self.batch), ("L", ""), ("E", self.e))
+        return f"{made} partialsum:{axes}" if axes else made
 
     def logits(self) -> Pin:
         """The last position's: the table stays, as the matrices do in ws2d, and the vocabulary ends up cut by all."""

@@ -10,6 +10,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore.functions import Function
 from mtfcore.model import block as blocks
+from mtfcore.model.phases import plan_placed
 from mtfcore.model.places import placement
 from mtfcore.model.serving import FEEDFORWARD, SERVING
 from mtfcore.model.storing import stored_texts
@@ -124,6 +125,15 @@ def test_a_free_plan_costs_no_more(name, gated, search):
         pinned = feedforward(name, tokens, gated=gated)
         free = feedforward(name, tokens, gated=gated, pinned=False, search=search)
         assert free.link_bytes() <= pinned.link_bytes() and free.flops() == pinned.flops()
+
+
+@pytest.mark.parametrize("name", SERVING)
+@pytest.mark.parametrize(("kind", "new", "cached"), [("prefill", TOKENS, 0), ("decode", 1, TOKENS)])
+def test_a_free_plan_of_a_whole_phase_costs_no_more(name, kind, new, cached):
+    mesh = mtf.Mesh(CUBE)
+    where = placement(PALM, kind, mesh, SERVING[name], batch=512, new_tokens=new)
+    pinned, free = (plan_placed(PALM, kind, mesh, way, 512, new, cached) for way in (where, where.free()))
+    assert free.link_bytes() <= pinned.link_bytes() and free.flops() == pinned.flops()
 
 
 # ---- a whole layer ----------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def answers(facts: Facts) -> Iterator[tuple[str, str, str]]:
     yield "step", _modelled(facts["step"], "s"), "a token"
     yield "prefill", _modelled(facts["prefill_seconds"], "s"), f"prefill, {count(facts['prompts'], 'prompt')} at a time"
     rate = batch / facts["step"] if facts["step"] else 0.0
-    yield "rate", origin(f"{quantity(rate)}/s", "modelled"), f"new tokens, batch {batch:,} on {chips:,} chips"
+    yield "rate", origin(f"{quantity(rate)}/s", "modelled"), f"new tokens, batch {batch:,} on {count(chips, 'chip')}"
     yield "cost", _modelled(facts["chip_seconds"]["decode"], "chip-s"), "a new token"
     for key, words in (("decode", "a million new tokens"), ("prefill", "a million prompt tokens")):
         yield f"million.{key}", *_million(facts, key, words)
