@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import mtfcore as mtf
+from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function
 from mtfcore.mesh import Mesh, as_mesh
-from mtfcore.model.block import Turns, as_dtype, block, causal, normalise, rotary
+from mtfcore.model.block import Turns, as_dtype, block, causal, normalise, regrouped, rotary
 from mtfcore.model.configs import Config, config
 from mtfcore.model.params import KV_HEADS
 from mtfcore.model.past import Keys, attend_parts, new_keys, quantised
@@ -94,46 +95,69 @@ def phase(
 
 
 def step(
-    cfg: Config, given: Weights, tokens: Tensor, pins: Pins = FREE, cached_tokens: int = 0, kept: str = "bf16"
-) -> dict[str, Tensor]:
-    """Embedding, all layers as one loop, the last position's logits; and what the cache gains."""
-    x = looked_up(cfg, given, tokens, cached_tokens, pins)
-    x, *made = layers(cfg, given, x, pins, cached_tokens, kept)
-    length = x.dim("L").size
-    x = mtf.slice(x, "L", length - 1, length) if length > 1 else x
-    x = normalise(cfg, x, given, "final_norm", pins)
+    cfg: Config, given: Weights, tokens: Tensor, pins: Pins = FREE, past: int | Tensor = 0, kept: str = "bf16",
+    count: Tensor | None = None,
+) -> dict[str, Tensor]:  # fmt: skip
+    """Embedding, all layers as one loop, the last position's logits; and what the cache gains.
+
+    `past` tokens are kept of every sequence; or, as i32[B], of each sequence so many as it says, from the cache's
+    beginning. Then `count`, i32[B], says how many of the L new tokens are real, the first of each row.
+    """
+    x = looked_up(cfg, given, tokens, past, pins)
+    x, *made = layers(cfg, given, x, pins, past, kept)
+    x = normalise(cfg, last_of(x, count), given, "final_norm", pins)
     table = given["embedding" if cfg.tied else "softmax"]
     names = ("k", "v", "k_scale", "v_scale")
     return {"logits": product(x, {"logits": table}, "logits", "B V", pins), **dict(zip(names, made, strict=False))}
 
 
-def looked_up(cfg: Config, given: Weights, tokens: Tensor, first: int, pins: Pins) -> Tensor:
-    """Tokens `B L`, the first of which has position `first` → `B L E`."""
+def last_of(x: Tensor, count: Tensor | None = None) -> Tensor:
+    """The last position of `B L E`, or of each sequence the last real one: `B L:1 E`."""
+    length = x.dim("L").size
+    if length == 1:
+        return x
+    if count is None:
+        return mtf.slice(x, "L", length - 1, length)
+    here = mtf.one_hot(count - 1, str(x.dim("L")), dtype=x.dtype)
+    found = mtf.einsum(x, here, out="B E", follow=True)  # one term, so exact
+    return regrouped(found, "B", (x.dim("B"), Dim("L", 1)))
+
+
+def positions(like: Tensor, past: int | Tensor) -> Tensor:
+    """Of each new token, behind so many kept ones: i32 `L`, or `B L` where sequences differ."""
+    here = mtf.index("L", like)
+    return here + past if isinstance(past, int) else mtf.add(past, here, out="B L")
+
+
+def looked_up(cfg: Config, given: Weights, tokens: Tensor, past: int | Tensor, pins: Pins) -> Tensor:
+    """Tokens `B L`, behind so many kept ones → `B L E`."""
     x = mtf.gather(brought(given["embedding"], "embedding", pins), tokens, "V", out="B L E")
     if cfg.positions != "learned":
         return x
-    return x + mtf.gather(given["positions"], mtf.index("L", tokens) + first, "P", out="L E")
+    at = positions(tokens, past)
+    return x + mtf.gather(given["positions"], at, "P", out=" ".join([*at.names, "E"]))
 
 
-def layers(cfg: Config, given: Weights, x: Tensor, pins: Pins, cached_tokens: int, kept: str) -> tuple[Tensor, ...]:
+def layers(cfg: Config, given: Weights, x: Tensor, pins: Pins, past: int | Tensor, kept: str) -> tuple[Tensor, ...]:
     """Every layer: x after the last, and the new keys and values of each, as they are kept."""
     stack = {name: t for name, t in given.items() if t.names[0] == "layers"}
-    at = mtf.index("L", x) + cached_tokens
-    turns = rotary(cfg, at, x.dtype) if cfg.positions == "rotary" else None
+    turns = rotary(cfg, positions(x, past), x.dtype) if cfg.positions == "rotary" else None
     see = causal(x, "N") if x.dim("L").size > 1 else None
+    kept_see = None if isinstance(past, int) else mtf.less(mtf.index(given["cache_k"].dim("S"), x), past, out="B S")
 
     def layer(x: Tensor, **w: Tensor) -> tuple[Tensor, ...]:
-        return one_layer(cfg, x, w, pins, turns, see, kept)
+        return one_layer(cfg, x, w, pins, turns, see, kept, kept_see)
 
     return mtf.repeat(layer, cfg.layers, stack, x)
 
 
 def one_layer(
-    cfg: Config, x: Tensor, w: Mapping[str, Tensor], pins: Pins, turns: Turns | None, see: Tensor | None, kept: str
-) -> tuple[Tensor, ...]:
-    """The block, looking at cached keys and values too; and the new ones."""
+    cfg: Config, x: Tensor, w: Mapping[str, Tensor], pins: Pins, turns: Turns | None, see: Tensor | None, kept: str,
+    kept_see: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The block, looking at cached keys and values too (those that `kept_see` has); and the new ones."""
     cached = {name.removeprefix(CACHE): t for name, t in w.items() if name.startswith(CACHE)}
-    past = [Keys(over="S", **cached)] if cached else []
+    past = [Keys(over="S", see=kept_see, **cached)] if cached else []
     new: list[Tensor] = []
 
     def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
