@@ -15,41 +15,50 @@ next file to read: `model/pins`.
 from __future__ import annotations
 
 import mtfcore as mtf
+from mtfcore.functions import Function
 from mtfcore.model.serving import FEEDFORWARD
 
 
 def planned(
     layout: str, mesh: tuple[int, int, int], batch: int, length: int, d_model: int, d_ff: int, gated: bool = False,
-    dtype: str = "bf16",
+    dtype: str = "bf16", weights: str = "",
 ) -> mtf.Program:  # fmt: skip
     """One feedforward layer under a layout, on a mesh x, y, z: activations and weights begin where they rest."""
-    at = FEEDFORWARD[layout].sites
-    stored = at["stored"].split()
-    place = {"x": at["residual"], "w_in": at["stored"], "w_gate": at["stored"], "w_out": " ".join(stored[::-1])}
-    layer = _gated(at) if gated else _plain(at)
-    if not gated:
-        del place["w_gate"]
     sizes = f"B:{batch} L:{length} E:{d_model} F:{d_ff}"
-    return mtf.plan(layer, "x:{} y:{} z:{}".format(*mesh), sizes=sizes, place=place, dtype=dtype)
+    fn = layer(layout, gated, weights)
+    return mtf.plan(fn, "x:{} y:{} z:{}".format(*mesh), sizes=sizes, place=places(layout, gated), dtype=dtype)
 
 
-def _plain(at: dict[str, str]) -> mtf.Function:
-    @mtf.function
-    def feedforward(x: "B L E", w_in: "E F", w_out: "F E"):
-        h = mtf.gelu(mtf.einsum(x, w_in, out=at["hidden"], at=[at["x"], at["w_in"]]))
-        return mtf.einsum(h, w_out, out=at["residual"], at=[at["h"], at["w_out"]])
-
-    return feedforward
+def places(layout: str, gated: bool = False) -> dict[str, str]:
+    """Where the inputs of a layout's layer rest: x between layers, and the matrices."""
+    at = FEEDFORWARD[layout].sites
+    out = " ".join(at["stored"].split()[::-1])
+    return {"x": at["residual"], "w_in": at["stored"], **({"w_gate": at["stored"]} if gated else {}), "w_out": out}
 
 
-def _gated(at: dict[str, str]) -> mtf.Function:
-    @mtf.function
-    def feedforward(x: "B L E", w_in: "E F", w_gate: "E F", w_out: "F E"):
-        h = mtf.einsum(x, w_in, out=at["hidden"], at=[at["x"], at["w_in"]])
-        gate = mtf.einsum(x, w_gate, out=at["hidden"], at=[at["x"], at["w_in"]])
-        return mtf.einsum(mtf.silu(gate) * h, w_out, out=at["residual"], at=[at["h"], at["w_out"]])
+def layer(layout: str, gated: bool = False, weights: str = "") -> Function:
+    """The layer as a named function, called as its layout is.
 
-    return feedforward
+    `weights` is the dtype in which they are stored and moved, if it is not that of the activations. Of int8 the
+    scales, one number an output channel, are left out.
+    """
+    at = FEEDFORWARD[layout].sites
+
+    def used(w: mtf.Tensor, site: str, x: mtf.Tensor) -> mtf.Tensor:
+        """Moved as it is stored, then made what is multiplied."""
+        return mtf.cast(mtf.reshard(w, mtf.Sharding(at[site])), x.dtype) if weights else w
+
+    def product(x: mtf.Tensor, w: mtf.Tensor, out: str, sites: tuple[str, str]) -> mtf.Tensor:
+        return mtf.einsum(x, used(w, sites[1], x), out=at[out], at=[at[site] for site in sites])
+
+    def call(x: mtf.Tensor, w_in: mtf.Tensor, w_out: mtf.Tensor, w_gate: mtf.Tensor | None = None) -> mtf.Tensor:
+        h = product(x, w_in, "hidden", ("x", "w_in"))
+        h = mtf.gelu(h) if w_gate is None else mtf.silu(product(x, w_gate, "hidden", ("x", "w_in"))) * h
+        return product(h, w_out, "residual", ("h", "w_out"))
+
+    arguments = {"x": "B L E", "w_in": "E F", **({"w_gate": "E F"} if gated else {}), "w_out": "F E"}
+    stored = {name: weights for name in arguments if name != "x" and weights}
+    return Function.of(layout, arguments, call, stored)
 
 
 def paper_bytes(program: mtf.Program, without: str = "") -> int:
@@ -57,9 +66,14 @@ def paper_bytes(program: mtf.Program, without: str = "") -> int:
 
     `without` leaves out a dtype, such as f32 for the sums of a layer's norms, which the paper does not count.
     """
+    return sum(n_bytes for step, n_bytes in paper_steps(program) if step.dtype != without)
+
+
+def paper_steps(program: mtf.Program) -> list[tuple[mtf.Step, int]]:
+    """Every collective with its bytes, in all its turns, as the paper counts them."""
     left_out = {step.output for step in joined_gathers(program)}
-    counted = [step for step in program.collectives() if step.output not in left_out and step.dtype != without]
-    return sum(_larger_side(step) * step.times for step in counted)
+    kept = (step for step in program.collectives() if step.output not in left_out)
+    return [(step, _larger_side(step) * step.times) for step in kept]
 
 
 def joined_gathers(program: mtf.Program) -> list[mtf.Step]:
