@@ -78,6 +78,7 @@ from mtfcore.reductions import (
     top_k,
 )  # fmt: skip
 from mtfcore.reshapes import concat, merge, pad, rename, reshape, reshard, slice, split, transpose
+from mtfcore.row_writing import write
 from mtfcore.sharding import Sharding
 from mtfcore.spatial import conv, overlap_add, shift, windows
 from mtfcore.steps import Program, Step
@@ -186,6 +187,7 @@ __all__ = [
     "valid",
     "where",
     "windows",
+    "write",
 ]  # fmt: skip
 
 

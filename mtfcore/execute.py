@@ -60,7 +60,7 @@ def _start(step: Step, mesh: Mesh) -> Any:
     if step.kind == "trim":
         own = lax.axis_index(step.after.on[step.params["dim"]])
         return step.params["start"] + own * step.params["step"]
-    if step.kind not in ("gather", "scatter", "cumsum", "top_k"):
+    if step.kind not in ("gather", "scatter", "cumsum", "top_k", "write"):
         return 0
     table = {"gather": step.before[-1], "scatter": step.after}.get(step.kind, step.before[0])
     dim = step.params["dim"]

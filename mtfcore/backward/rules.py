@@ -16,6 +16,7 @@ from mtfcore.dims import Dim
 from mtfcore.elementwise import (
     add,
     cast,
+    constant,
     cos,
     divide,
     equal,
@@ -161,6 +162,15 @@ def _scatter(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor |
     return apply("gather", [ids, d], rows.dims, d.dtype, None, dim=y.op.params["dim"]) if place == 1 else None
 
 
+def _write(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor | None:
+    """Written rows come from the rows; what stands where they were written came from nowhere else."""
+    t, rows, at = xs
+    if place == 0:
+        zeros = laid_out(constant(d.graph, 0.0, d.dtype), rows.dims)
+        return apply("write", [laid_out(d, t.dims), zeros, at], t.dims, d.dtype, None, dim=y.op.params["dim"])
+    return apply("gather", [at, d], rows.dims, d.dtype, None, dim=y.op.params["dim"]) if place == 1 else None
+
+
 def _window(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
     params = {"dim": y.op.params["dim"], "value": 0.0, "before": y.op.params["start"]}
     return apply("pad", [laid_out(d, y.dims)], xs[0].dims, d.dtype, None, **params)
@@ -219,6 +229,7 @@ def _as_it_is(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
 
 RULES: dict[str, Rule] = {
     "einsum": _einsum, "pointwise": _pointwise, "reduce": _reduce, "gather": _gather, "scatter": _scatter,
+    "write": _write,
     "window": _window, "pad": _pad, "concat": _concat, "cumsum": _cumsum, "top_k": _top_k, "reshape": _reshape,
     "dropout": _dropout, "random": lambda y, xs, d, place: None,
     "settle": _as_it_is, "reshard": _as_it_is, **SPATIAL,

@@ -14,6 +14,7 @@ from jax import Array, lax
 
 from mtfcore.dtypes import long_name
 from mtfcore.kernels.call import Call, aligned
+from mtfcore.kernels.row_writing import write
 from mtfcore.kernels.spatial import SPATIAL
 from mtfcore.kernels.threefry import dropout, fold_in, random
 
@@ -155,6 +156,6 @@ KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
     for kernel in (
         einsum, pointwise, reduce, gather, scatter, window, pad, concat, cumsum, top_k, reshape, constant, index,
-        random, dropout,
+        random, dropout, write,
     )
 } | SPATIAL  # fmt: skip

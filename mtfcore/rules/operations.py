@@ -21,6 +21,7 @@ from mtfcore.rules.looping import plan_repeat, plan_repeated
 from mtfcore.rules.moves import State
 from mtfcore.rules.reshaping import choose_reshape
 from mtfcore.rules.resharding import shortest
+from mtfcore.rules.row_writing import plan_write
 from mtfcore.rules.spatial import plan_overlap, plan_shift, plan_spatial
 from mtfcore.rules.two_stages import TWO_STAGES, owes
 from mtfcore.sharding import Axes, Sharding
@@ -280,6 +281,7 @@ PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
     "index": plan_made,
     "random": plan_random,
     "dropout": plan_mapped,
+    "write": plan_write,
     "repeat": plan_repeat,
     "shift": plan_shift,
     **dict.fromkeys(("windows", "conv", "conv_kernel"), plan_spatial),

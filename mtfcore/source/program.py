@@ -16,6 +16,7 @@ from mtfcore.sharding import Sharding
 from mtfcore.source.lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
 from mtfcore.source.names import Names
 from mtfcore.source.random import RANDOM
+from mtfcore.source.row_writing import write_lines
 from mtfcore.source.spatial import SPATIAL
 from mtfcore.source.stages import STAGES, WITH_NAN
 from mtfcore.steps import MOVES, Port, Program, Step, keeps_nan
@@ -76,9 +77,8 @@ def statements(program: Program, names: Names, indent: int = 1) -> list[str]:
         operands = [names[value] for value in step.inputs]
         if step.kind == "repeat":
             lines += _repeat(step, operands, names, indent)
-        elif step.kind in ("gather", "scatter"):
-            written = _gather if step.kind == "gather" else _scatter
-            lines += written(step, operands, names, program.mesh)
+        elif step.kind in IN_LINES:
+            lines += IN_LINES[step.kind](step, operands, names, program.mesh)
         else:
             write = (WRITERS | SPATIAL | RANDOM | STAGES)[step.kind]
             statement = f"{names[step.output]} = {write(step, operands, program.mesh)}"
@@ -143,13 +143,16 @@ def _scatter(step: Step, operands: list[str], names: Names, mesh: Mesh) -> list[
     index.append(f"jnp.where(({row} >= 0) & ({row} < {size}), {row}, {size})")
     shape = shape_text([lengths[name] for name in (*shared, dim, *rest)])
     added = ordered(rows_name, rows.names, [*shared, *own, *rest])
-    made = f"jnp.zeros({shape}, {dtype_name(step.dtype)}).at[{', '.join(index)}].add({added}, mode=\"drop\")"
+    made = f'jnp.zeros({shape}, {dtype_name(step.dtype)}).at[{", ".join(index)}].add({added}, mode="drop")'
     result = ordered(made, [*shared, dim, *rest], table.names)
     first = f"{row} = {ordered(id_name, ids.names, [*shared, *own])}{cast}{start}"
     return [
         *_commented(first, f"this device holds {size} of {dim}" if on else "", WIDTH),
         *_commented(f"{names[step.output]} = {result}", _comment(step), WIDTH - len(INDENT)),
     ]
+
+
+IN_LINES = {"gather": _gather, "scatter": _scatter, "write": write_lines}
 
 
 def _from(name: str, s: Sharding) -> tuple[str, ...]:

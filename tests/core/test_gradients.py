@@ -43,6 +43,9 @@ CASES = {
     "softmax": lambda p, q, r, i: mtf.softmax(p, "b") * r,
     "gather": lambda p, q, r, i: mtf.gather(p, i, "b"),
     "gather row by row": lambda p, q, r, i: mtf.gather(mtf.einsum(p, q, out="a b c"), i, "b"),
+    "write": lambda p, q, r, i: mtf.write(p, two_of(r), places(r), "b"),
+    "write row by row": lambda p, q, r, i: mtf.write(
+        mtf.einsum(p, q, out="a b c"), two_of(mtf.einsum(r, q, out="c a b")), mtf.add(places(r), i, out="n a"), "b"),
     "slice": lambda p, q, r, i: mtf.slice(p, "b", 2, 6),
     "pad": lambda p, q, r, i: mtf.pad(p, "b", 12),
     "concat": lambda p, q, r, i: mtf.concat([p, r, p * r], "b"),
@@ -70,6 +73,15 @@ def loop(p, q, r):
 
     last, _, squares, tops = mtf.repeat(block, 4, stack, mtf.sum(p, "a"), mtf.sum(q, "c"), over="turns", reverse=True)
     return mtf.einsum(last, squares, out="b turns") * tops
+
+
+def two_of(t):
+    return mtf.rename(mtf.slice(t, "b", 0, 2), "b", "n")
+
+
+def places(r):
+    """Of two rows: the second is written behind the end."""
+    return mtf.index("n:2", r) * 6 + 3
 
 
 def counted(p, r):

@@ -22,7 +22,7 @@ PARTS = [pytest.param(part, marks=[pytest.mark.long] if part >= SHORT else []) f
 KINDS = {
     "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
     "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "constant", "index", "repeat",
-    "random", "dropout",
+    "random", "dropout", "write",
     "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend",
 }  # fmt: skip
 

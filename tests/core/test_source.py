@@ -123,6 +123,11 @@ def space(t: "A B", k: "P:3 B D:2"):
     return same, shorter, mtf.shift(t, "A", 5), mtf.shift(t, "A", -1, wrap=True), mtf.overlap_add(seen, "A", "P")
 
 
+@mtf.function(dtypes={"at": "i32", "to": "i16"})
+def written(cache: "A B S D", new: "N B A D", at: "B N", to: "N", wide: "S A", rows: "A N"):
+    return mtf.write(cache, new, at, "S"), mtf.write(wide, rows, to, "S")
+
+
 @mtf.function(dtypes={"seed": "i32"})
 def stages(a: "M V", seed: ""):
     values, places = mtf.top_k(a, "V", 2)
@@ -167,6 +172,8 @@ PROGRAMS: dict[str, Any] = {
     "two stages": lambda: plan(stages, "x:4", "V:x", "M:4 V:32"),
     "two stages, middle": lambda: plan(stages, "x:2 y:2", "M:x V:y", "M:6 V:32"),
     "random numbers": lambda: plan(chances, "x:2 y:2", "M:x V:y", "M:4 V:6"),
+    "write": lambda: plan(written, "x:2", "B:x", "A:2 B:4 S:16 D:3 N:3", place={"wide": "S A:x", "new": "N B:x A D"}),
+    "write, split along": lambda: plan(written, "x:2 y:2", "S:x B:y", "A:2 B:4 S:16 D:3 N:3"),
     "wider": lambda: plan(wider, "x:2 y:2", "M:x N:y", "M:4 N:6"),
 }
 
@@ -245,6 +252,7 @@ def test_every_kind_of_step_is_among_the_programs():
         "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
         "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "index", "repeat", "constant",
         "random", "dropout", "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "trim", "fold",
+        "write",
     }  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def swept(name: str, entry: Entry, mesh_text: str, dtype: str = "f32") -> Case:
         for given, sizes in entry.inputs.items():
             other = "i32" if given.startswith("ids") else "bool" if given.startswith("bits") else None
             place = a_place(chosen, sizes, mesh, partial=other != "bool" and copy == "c")
-            inputs.append(Input(names[given], tuple(sizes.items()), place, other, wide=dtype == "f32"))
+            wide = dtype == "f32" or other == "i32"
+            inputs.append(Input(names[given], tuple(sizes.items()), place, other, wide=wide))
         lines += [renamed(line, names) for line in entry.lines]
         outputs += lines[-1].results
         if copy == "b":
@@ -71,7 +72,7 @@ def swept(name: str, entry: Entry, mesh_text: str, dtype: str = "f32") -> Case:
 
 def with_out(line: Line, chosen: random.Random, case: Case, mesh: dict[str, int]) -> Line:
     """The line with an exact place for its result, partial or not."""
-    if line.call in ("settle", "index", "repeat"):
+    if line.call in ("settle", "index", "repeat", "write"):
         return line
     t = case.expected()[case.outputs.index(line.results[0])]
     new = {name: size for name, size in dict(line.more).items() if name == "out"}.get("out", "")
@@ -106,7 +107,7 @@ def test_the_sweep_has_every_operation_and_every_kind_of_step():
     missing = {
         "slice", "mask", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "einsum", "pointwise",
         "reduce", "gather", "window", "pad", "concat", "cumsum", "top_k", "reshape", "constant", "index", "repeat",
-        "random", "dropout",
+        "random", "dropout", "write",
         "shift", "windows", "overlap", "conv", "edge", "halo_exchange", "extend", "trim", "fold",
     } - found  # fmt: skip
     assert missing == set()

@@ -40,6 +40,9 @@ BITS = {"bits": ROWS, "bits2": {"B": 8, "A": 24}}
 CHOICE = {"bits": {"A": 24}, "t": ROWS, "u": {"B": 8}}
 LOOKUP = {"t": {"V": 24, "D": 8}, "ids": {"B": 24}}
 SHARED = {"t": {"B": 4, "V": 24, "D": 4}, "ids": {"B": 4, "L": 8}}
+CACHE = {"t": {"A": 4, "V": 24, "D": 4}, "u": {"D": 4, "N": 8, "A": 4}, "ids": {"N": 8}}
+CACHES = {"t": {"A": 2, "B": 4, "D": 4, "V": 24}, "u": {"A": 2, "N": 8, "B": 4, "D": 4}, "ids": {"N": 8, "B": 4}}
+SLOTS = {"t": {"B": 24, "V": 4, "D": 4}, "u": {"N": 8, "D": 4, "V": 4}, "ids": {"V": 4, "N": 8}}
 IMAGE = {"t": {"A": 12, "B": 8, "C": 4}, "w": {"P": 3, "Q": 2, "C": 4, "D": 4}}
 SOUND = {"t": {"A": 24, "B": 4, "C": 4}, "w": {"P": 5, "C": 4, "D": 4}}
 GROUPS = {"t": {"A": 4, "B": 12, "C": 4}, "w": {"C": 4, "D": 4, "P": 4}}
@@ -104,6 +107,9 @@ CATALOG: dict[str, Entry] = {
     "one_hot": one("one_hot", "ids", "V:24", dtype="f32", inputs={"ids": {"B": 24}}),
     "gather": one("gather", "t", "ids", "V", inputs=LOOKUP),
     "gather with a shared dimension": one("gather", "t", "ids", "V", inputs=SHARED),
+    "write": one("write", "t", "u", "ids", "V", inputs=CACHE),
+    "write, row by row": one("write", "t", "u", "ids", "V", inputs=CACHES),
+    "write, behind what is shared": one("write", "t", "u", "ids", "B", inputs=SLOTS),
     # random numbers
     "random_uniform": one("random_uniform", "A:24 B:8", "t", 7),
     "random_uniform that is used": Entry({"t": ROWS, "ids": {}}, (

@@ -23,7 +23,7 @@ SIZES = (8, 4, 2, 4, 8, 6, 12, 1, 16, 3)
 LARGEST = 1_024  # elements of one tensor
 WORK = 20_000  # multiply-adds of one einsum
 REACH = {"f32": 1e6, "bf16": 1e4, "i32": 1e6, "bool": 1}
-WITHOUT_OUT = ("reshard", "settle", "index")
+WITHOUT_OUT = ("reshard", "settle", "index", "write")
 UNSURE = 0.1  # of the largest value: more rounding than that proves nothing
 
 
@@ -174,9 +174,7 @@ class Draft:
         inner = [name for name in self.env if name in read and name.startswith("h")]
         if inner and self.chance(3):
             outputs.append(self.one_of(inner))
-        return Case(
-            self.mesh_text, tuple(self.inputs), tuple(self.lines), tuple(outputs), layout, self.dtype, search
-        )
+        return Case(self.mesh_text, tuple(self.inputs), tuple(self.lines), tuple(outputs), layout, self.dtype, search)
 
 
 def admissible(t: Ref) -> bool:

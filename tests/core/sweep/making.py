@@ -29,6 +29,7 @@ from core.sweep.making_shapes import (
     settle,
     split,
     transpose,
+    write,
 )  # fmt: skip
 from core.sweep.making_spatial import conv, overlap_add, shift, windows
 from core.sweep.programs import Case, Line
@@ -194,7 +195,7 @@ def along(fn: str) -> Callable[[Draft], bool]:
 MAKERS: tuple[Callable[[Draft], bool], ...] = (
     einsum, einsum, einsum, binary, binary, divide, unary, power, compare, logical, where, cast, reduction, reduction,
     any_all, softmax, along("cumsum"), along("cumsum"), along("argmax"), along("top_k"), along("top_k"), one_hot,
-    gather, gather, index, reshape, split, merge, rename, transpose, cut, cut, pad, pad, concat, concat, reshard,
+    gather, gather, write, index, reshape, split, merge, rename, transpose, cut, cut, pad, pad, concat, concat, reshard,
     reshard, settle, repeat, repeat, noise, noise, dropout, shift, shift,
     windows, windows, overlap_add, conv,
 )  # fmt: skip

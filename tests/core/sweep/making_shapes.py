@@ -42,6 +42,25 @@ def gather(d: Draft) -> bool:
     return bool(small) and d.add("gather", table, which, dim=d.one_of(free))
 
 
+def write(d: Draft) -> bool:
+    """Rows at different places, some before the beginning or behind the end: a run of them, from anywhere."""
+    name = d.pick(ranked)
+    if name is None:
+        return False
+    sizes, count = d.env[name].sizes, d.one_of([2, 4, 3, 1])
+    dim, new = d.one_of(sizes), d.fresh(count)
+    rows = {new if n == dim else n: size for n, size in sizes.items()}
+    if not d.layout_fits(rows):
+        return False
+    where, put = d.new_names(1)[0], d.add_input({n: rows[n] for n in d.draw(st.permutations(list(rows)))})
+    start = d.draw(st.integers(-2, sizes[dim]))
+    return (
+        d.add("index", f"{new}:{count}", put)
+        and d.add("add", where, start, out=new)
+        and (d.add("write", name, put, d.lines[-1].results[0], dim=dim))
+    )
+
+
 def index(d: Draft) -> bool:
     like = d.pick(ranked)
     return like is not None and d.add("index", d.one_of(d.env[like].names), like)

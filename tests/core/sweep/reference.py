@@ -206,6 +206,21 @@ def gather(table: Ref, ids: Ref, dim: str, out: str | None = None) -> Ref:
     return Ref((*ids.names, *rest), value, error, table.dtype, mass)
 
 
+def write(t: Ref, rows: Ref, at: Ref, dim: str) -> Ref:
+    (own,) = [name for name in rows.names if name not in t.names]
+    parts = {part: getattr(t, part).copy() for part in ("value", "error", "mass")}
+    for place in np.ndindex(at.value.shape):
+        here = dict(zip(at.names, place, strict=True))
+        to = {**here, dim: int(at.value[place])}
+        if 0 <= to[dim] < t.sizes[dim]:
+            where = tuple(to.get(name, slice(None)) for name in t.names)
+            row = ordered(rows, (*[own], *[name for name in t.names if name != dim]))
+            source = tuple(here.get(name, slice(None)) for name in row.names)
+            for part, kept in parts.items():
+                kept[where] = getattr(row, part)[source]
+    return Ref(t.names, parts["value"], parts["error"], t.dtype, parts["mass"])
+
+
 def index(dim: str, like: Ref) -> Ref:
     ((name, size),) = names_in(dim)
     return whole((name,), np.arange(size if size is not None else like.sizes[name]))

@@ -195,6 +195,7 @@ CALLS: dict[str, Callable] = {
     "logical_and": compared(np.logical_and), "logical_or": compared(np.logical_or),
     "logical_not": compared(np.logical_not), **{name: smooth(name) for name in SMOOTH},
     "reshape": reshape, "rename": rename, "split": split, "merge": merge, "transpose": transpose,
+    "write": reference.write,
     "slice": cut, "pad": pad, "concat": concat, "reshard": same, "settle": same,
     "stop_gradient": lambda t, out=None: ordered(t, out), **RANDOM, **SPATIAL,
 }  # fmt: skip

@@ -28,9 +28,7 @@ def zeros_around(padding: str | tuple, size: int) -> tuple[int, int]:
     return {"valid": (0, 0), "causal": (size - 1, 0), "same": ((size - 1) // 2, size // 2)}[padding]
 
 
-def windows(
-    t: Ref, dim: str, size: int, into: str, padding: str | tuple = "same", out: str | None = None
-) -> Ref:
+def windows(t: Ref, dim: str, size: int, into: str, padding: str | tuple = "same", out: str | None = None) -> Ref:
     axis, around = t.names.index(dim), zeros_around(padding, size)
 
     def seen(v: np.ndarray) -> np.ndarray:
