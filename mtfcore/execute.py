@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array, lax, named_scope
 
 from mtfcore.kernels.basic import KERNELS
 from mtfcore.kernels.call import Call
@@ -29,12 +29,10 @@ def interpret(program: Program, inputs: Sequence[Array], record: Record | None =
         record |= {(INPUT, number): array for number, array in enumerate(inputs)}
     for number, step in enumerate(program.steps):
         arrays = [env[value] for value in step.inputs]
-        if step.kind == "repeat":
-            results, inner = _repeat(step, arrays, record is not None)
-            if record is not None:
-                record |= {(number, *path): value for path, value in inner.items()}
-        else:
-            results = [_one(step, arrays, program.mesh)]
+        with named_scope(f"step{number}"):  # a compiler's text then says which step an instruction comes from
+            results, inner = _do(step, arrays, program.mesh, record is not None)
+        if record is not None:
+            record |= {(number, *path): value for path, value in inner.items()}
         for value, result in zip(step.outputs, results, strict=True):
             expected = program.shardings[value].local_shape(program.mesh)
             assert result.shape == expected, f"{step!r} made {result.shape}, planned {expected}"
@@ -43,6 +41,11 @@ def interpret(program: Program, inputs: Sequence[Array], record: Record | None =
             record[(number,)] = results[0]
             record |= {(OUTPUT, number, place): results[place] for place in range(1, len(results))}
     return [env[port.value] for port in program.outputs]
+
+
+def _do(step: Step, arrays: list[Array], mesh: Mesh, recording: bool) -> tuple[list[Array], Record]:
+    """What a step makes, and what a loop keeps of its last turns."""
+    return _repeat(step, arrays, recording) if step.kind == "repeat" else ([_one(step, arrays, mesh)], {})
 
 
 def _one(step: Step, arrays: list[Array], mesh: Mesh) -> Array:
