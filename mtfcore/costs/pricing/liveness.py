@@ -6,11 +6,11 @@
     (2129920, 65536)
 
 Inputs (parameters, optimizer state, data) live from start to end, outputs from when they are made; a value between is
-freed after the last step that reads it. An output that updates an input of its own name element by element, and lies
-as it does, takes over its memory, as new parameters do in a training step (`donate_argnums` of JAX). A loop keeps what
-it carries, one turn's own values at their fullest, and what it hands out. Modelled: nothing else is computed in place,
-and what a compiler keeps besides is not in it; so a real run may need less (buffers reused) or more (padding). Next
-file to read: `search/layouts`.
+freed after the last step that reads it. An output that updates an input of its own name element by element, or writes
+rows into it, and lies as it does, takes over its memory, as new parameters do in a training step (`donate_argnums` of
+JAX). A loop keeps what it carries, one turn's own values at their fullest, and what it hands out. Modelled: nothing
+else is computed in place, and what a compiler keeps besides is not in it; so a real run may need less (buffers reused)
+or more (padding). Next file to read: `search/layouts`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def peak_memory(program: Program) -> Memory:
 
 @lru_cache(maxsize=16)
 def updated(graph: Graph) -> frozenset[str]:
-    """Outputs that are made from the input of their name element by element: w → w - rate * gradient."""
+    """Outputs made from the input of their name element by element, w → w - rate * gradient, or by writing rows."""
     names = [name for name in graph.inputs if name in graph.outputs]
     return frozenset(name for name in names if graph.outputs[name] in _reached(graph, graph.inputs[name]))
 
@@ -66,7 +66,8 @@ def updated(graph: Graph) -> frozenset[str]:
 def _reached(graph: Graph, old: int) -> set[int]:
     reached = {old}
     for number, op in enumerate(graph.ops):
-        if op.kind in ELEMENT_BY_ELEMENT and op.dims == graph.ops[old].dims and reached.intersection(op.inputs):
+        into = op.inputs[:1] if op.kind == "write" else op.inputs if op.kind in ELEMENT_BY_ELEMENT else ()
+        if op.dims == graph.ops[old].dims and reached.intersection(into):
             reached.add(number)
     return reached
 

@@ -107,8 +107,9 @@ def _works(program: Program, inputs: Sequence[Sources], loops: Loops) -> Iterato
             found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
             known[step.output] = tuple(dict.fromkeys(found))
             continue
+        name = _home(step, known) if step.kind == "write" else ""
         for value in step.outputs:
-            known[value] = _stored(program, value, program.shardings[value], program.dtypes[value])
+            known[value] = _stored(program, value, program.shardings[value], program.dtypes[value], name)
 
 
 def _joining(program: Program) -> set[int]:
@@ -129,8 +130,17 @@ def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[i
     made = Access(_settled(step.after), step.dtype, "")
     if step.kind == "gather":  # as many rows as it returns
         return Work(step, loops, None, (made,), (made,))
+    if step.kind == "write":  # in place: of what it writes into only the rows change
+        rows, at = (_joined(known[n]) for n in step.inputs[1:])
+        return Work(step, loops, None, (*rows, *at), (Access(step.before[1], step.dtype, _home(step, known)),))
     reads = _joined([source for n in step.inputs for source in known[n]])
     return Work(step, loops, _product(step), reads, (made,))
+
+
+def _home(step: Step, known: dict[int, Sources]) -> str:
+    """The input of the program in whose memory rows are written, "" where that is a value between."""
+    sources = known[step.inputs[0]]
+    return sources[0].whole.name if len(sources) == 1 else ""
 
 
 def _product(step: Step) -> Product | None:
@@ -185,17 +195,28 @@ def _restricted(s: Sharding, before: Sharding, after: Sharding) -> Sharding:
 
 
 def _body_inputs(step: Step, known: dict[int, Sources]) -> Iterator[Sources]:
-    """What is carried lies in memory; of a stack each turn reads one entry; the rest is as it is outside."""
+    """What is carried lies in memory, in that of an input if it only gains rows; of a stack each turn reads one entry;
+    the rest is as it is outside."""
     n_carry, body = step.params["n_carry"], step.body
     for place, (value, port) in enumerate(zip(step.inputs, body.inputs, strict=True)):
         if place < n_carry:
-            yield _stored(body, port.value, port.sharding, port.dtype)
+            name = known[value][0].whole.name if len(known[value]) == 1 and _only_written(body, place) else ""
+            yield _stored(body, port.value, port.sharding, port.dtype, name)
         elif place < n_carry + step.params["n_stacked"]:
             over = step.before[place].dims[0].name
             entries = [(_entry(source.whole, over), _entry(source.part, over)) for source in known[value]]
             yield tuple(s._replace(whole=w, part=p) for s, (w, p) in zip(known[value], entries, strict=True))
         else:
             yield known[value]
+
+
+def _only_written(body: Program, place: int) -> bool:
+    """Whether a turn hands on a carry as it was, but for rows that it writes."""
+    into = {step.output: step.inputs[0] for step in body.steps if step.kind == "write"}
+    value = body.outputs[place].value
+    while value in into:
+        value = into[value]
+    return value == body.inputs[place].value
 
 
 def _stack_name(step: Step) -> str:
