@@ -18,16 +18,17 @@ from mtfcore.model.configs import Config, config
 
 _LATER = {  # name → the module that has it, imported when the name is first used
     "CONFIGS": "published", "config_file": "config_files", "save_config": "config_files",
+    "LoadedModel": "files", "load": "files",
     "Param": "params", "initial": "params",
     "Partition": "partitioning", "partitions": "partitioning", "read_layout": "partitioning",
     "phase": "phases", "plan_phase": "phases", "possible": "reasons", "stored": "storing",
-    "Trainer": "training", "Writer": "writing", "training_step": "step_function",
+    "Engine": "engine.engine", "Trainer": "training", "Writer": "writing", "training_step": "step_function",
     "arguments": "transformer", "forward": "transformer", "loss": "transformer", "loss_of": "transformer",
 }  # fmt: skip
 
 __all__ = [
-    "CONFIGS", "Config", "Param", "Partition", "Trainer", "Writer", "arguments", "config", "config_file",
-    "forward", "initial", "loss", "loss_of", "partitions", "phase", "plan_phase", "possible", "read_layout",
+    "CONFIGS", "Config", "LoadedModel", "Param", "Partition", "Trainer", "Writer", "arguments", "config", "config_file",
+    "forward", "initial", "load", "loss", "loss_of", "partitions", "phase", "plan_phase", "possible", "read_layout",
     "save_config", "stored", "training_step",
 ]  # fmt: skip
 

@@ -19,27 +19,33 @@ from mtfcore.errors import LayoutError
 MOST_BYTES = 2**20
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file."""
+def read_json(path: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """The object in a file of at most so many bytes."""
     try:
         if not path.is_file():
             raise LayoutError(f"no file {str(path)!r:.300}; {_beside(path)}")
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(most_bytes + 1)
     except OSError as fault:  # not ours to read, or a name that no file can have
         raise LayoutError(f"{str(path)!r:.300} cannot be read: {fault.strerror}") from None
-    if len(data) > MOST_BYTES:
-        raise LayoutError(f"{path.name} has more than {MOST_BYTES:,} bytes; a model's configuration has a few thousand")
+    if len(data) > most_bytes:
+        usual = "; a model's configuration has a few thousand" if most_bytes == MOST_BYTES else ""
+        raise LayoutError(f"{path.name} has more than {most_bytes:,} bytes{usual}")
+    return parse_json(data, path.name)
+
+
+def parse_json(data: bytes, name: str) -> dict[str, Any]:
+    """The object that bytes say; `name` is what a refusal calls them."""
     try:
         found = json.loads(
             data.decode("utf-8-sig"), parse_constant=_no_number, parse_int=_whole, object_pairs_hook=_once
         )
     except RecursionError:
-        raise LayoutError(f"{path.name} is nested too deeply for a model's configuration") from None
+        raise LayoutError(f"{name} is nested too deeply for a model's configuration") from None
     except ValueError as fault:  # no UTF-8, no JSON, or one of ours below
-        raise LayoutError(f"{path.name} is no JSON that can be read: {fault!s:.200}") from None
+        raise LayoutError(f"{name} is no JSON that can be read: {fault!s:.200}") from None
     if not isinstance(found, dict):
-        raise LayoutError(f'{path.name} holds a {type(found).__name__}; expected an object, {{"hidden_size": …}}')
+        raise LayoutError(f'{name} holds a {type(found).__name__}; expected an object, {{"hidden_size": …}}')
     return found
 
 
