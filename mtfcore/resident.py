@@ -61,7 +61,7 @@ def placed(run: Run, arrays: Mapping[str, Any]) -> dict[str, Any]:
     ports = {port.name: port for port in run.program.inputs}
     found = {}
     for name, value in arrays.items():
-        wanted = _sharding(run, ports[name])
+        wanted = input_sharding(run, ports[name])
         if not (isinstance(value, jax.Array) and value.dtype == long_name(ports[name].dtype)):
             # A copy, since on the CPU JAX may keep reading the memory of the array that it was given.
             value = np.array(value, dtype=_numpy_dtype(ports[name].dtype))
@@ -70,7 +70,7 @@ def placed(run: Run, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _sharding(run: Run, port: Port) -> Any:
+def input_sharding(run: Run, port: Port) -> Any:
     from jax.sharding import NamedSharding
 
     from mtfcore.sharding import Sharding

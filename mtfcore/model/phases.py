@@ -80,18 +80,24 @@ def phase(
     cfg, kept = config(cfg), stored_dtype(cache, "cache")
     texts, dtypes = stored_arguments(cfg, stored_dtype(weights, "weights"), activations(weights))
     if cached_tokens:
-        heads = f"K:{cfg.kv_heads}" if cfg.attention == "grouped" else f"H:{cfg.heads}" * bool(KV_HEADS[cfg.attention])
-        rows = f"layers:{cfg.layers} B S {heads}".rstrip()
-        texts |= dict.fromkeys(("cache_k", "cache_v"), f"{rows} D:{cfg.head_size}")
-        dtypes |= dict.fromkeys(("cache_k", "cache_v"), kept)
-        if kept == "i8":
-            texts |= dict.fromkeys(("cache_k_scale", "cache_v_scale"), rows)
-            dtypes |= dict.fromkeys(("cache_k_scale", "cache_v_scale"), activations(weights))
+        kept_texts, kept_dtypes = cache_arguments(cfg, kept, activations(weights))
+        texts, dtypes = texts | kept_texts, dtypes | kept_dtypes
 
     def call(tokens: Tensor, **given: Tensor) -> dict[str, Tensor]:
         return step(cfg, given, tokens, pins, cached_tokens, kept)
 
     return Function.of(kind, {"tokens": "B L", **texts}, call, {"tokens": "i32", **dtypes})
+
+
+def cache_arguments(cfg: Config, kept: str, computed: str) -> tuple[dict[str, str], dict[str, str]]:
+    """(name → dimensions, name → dtype) of the cache's parts: those of whole numbers have scales."""
+    heads = f"K:{cfg.kv_heads}" if cfg.attention == "grouped" else f"H:{cfg.heads}" * bool(KV_HEADS[cfg.attention])
+    rows, names = f"layers:{cfg.layers} B S {heads}".rstrip(), ("cache_k", "cache_v")
+    texts, dtypes = dict.fromkeys(names, f"{rows} D:{cfg.head_size}"), dict.fromkeys(names, kept)
+    if kept == "i8":
+        scales = tuple(f"{name}_scale" for name in names)
+        texts, dtypes = texts | dict.fromkeys(scales, rows), dtypes | dict.fromkeys(scales, computed)
+    return texts, dtypes
 
 
 def step(

@@ -1,0 +1,137 @@
+"""Which partitions an engine takes when it is told "auto": it prices its own steps under each of them.
+
+    >>> choose(cfg, mesh, "auto", "auto", slots=8, prompts=1, chunk=64, length=1024, weights="bf16", cache="bf16")
+    Choice(prefill='ws2d-heads', decode='ws2d-batch', why='…')
+
+The steps priced are those of `mtf.model.plan_phase` on the engine's own mesh, laid on a topology: the one that was
+named, or TPU v4 chips in as many as the mesh has devices. Both phases must store the weights alike, since nothing moves
+them; among the pairs that do, the least time of one prompt's chunk and of one token for every slot together is taken.
+A cost is modelled; what it is modelled for is said. Next file to read: `engine`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mtfcore.costs.pricing.price import price
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.mesh import Mesh
+from mtfcore.model.configs import Config
+from mtfcore.model.phases import plan_phase
+from mtfcore.model.reasons import possible
+from mtfcore.model.serving import PHASES, SERVING
+from mtfcore.numbers import format_seconds as in_words
+
+
+class Sizes(NamedTuple):
+    """What a choice depends on, besides model and mesh."""
+
+    slots: int
+    prompts: int
+    chunk: int
+    length: int
+    weights: str
+    cache: str
+
+
+class Choice(NamedTuple):
+    """The partitions of both phases, and the reasons in words."""
+
+    prefill: str
+    decode: str
+    why: str
+
+
+class Priced(NamedTuple):
+    """One partition in one phase: its seconds, or why it cannot be."""
+
+    name: str
+    seconds: float
+    reason: str
+
+
+def choose(cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, topology: object = None) -> Choice:
+    """The partitions that were asked for, or the cheapest; refuses what cannot run, with every reason."""
+    asked = {"prefill": prefill, "decode": decode}
+    legal = ("auto", *SERVING)
+    refuse([f"{phase} is {name!r:.100}; {nearest(name, legal)}" for phase, name in asked.items() if name not in legal],
+           f"engine of {cfg.name}")  # fmt: skip
+    topology = topology if topology is not None else _nearest_slice(mesh) if "auto" in asked.values() else None
+    tried = {phase: _tried(cfg, mesh, phase, asked[phase], sizes, topology) for phase in PHASES}
+    refuse(_impossible(asked, tried), f"engine of {cfg.name} on mesh '{mesh}'")
+    pairs = [(p, d) for p in _runs(tried["prefill"]) for d in _runs(tried["decode"]) if _stored(p) == _stored(d)]
+    refuse([] if pairs else [_unlike(asked)], f"engine of {cfg.name} on mesh '{mesh}'")
+    best = min(pairs, key=lambda pair: pair[0].seconds + pair[1].seconds)
+    why = "\n".join(_why(phase, asked[phase], won, tried[phase], sizes, topology)
+                    for phase, won in zip(PHASES, best, strict=True))  # fmt: skip
+    return Choice(best[0].name, best[1].name, why)
+
+
+def _tried(cfg: Config, mesh: Mesh, phase: str, asked: str, sizes: Sizes, topology: object) -> list[Priced]:
+    """Every partition that may be taken: priced where there is a choice."""
+    names = list(SERVING) if asked == "auto" else [asked]
+    return [_priced(cfg, mesh, phase, name, sizes, topology if asked == "auto" else None) for name in names]
+
+
+def _priced(cfg: Config, mesh: Mesh, phase: str, name: str, sizes: Sizes, topology: object) -> Priced:
+    ffn, attention = SERVING[name].ffn.name, SERVING[name].attention
+    batch, new = (sizes.prompts, sizes.chunk) if phase == "prefill" else (sizes.slots, 1)
+    faults = possible(cfg, ffn, attention, mesh, batch, new, 0, phase)
+    if faults or topology is None:
+        return Priced(name, 0.0, "; ".join(faults))
+    half = max(1, sizes.length // 2)  # on average the cache is half full
+    program = plan_phase(cfg, phase, mesh, ffn=ffn, attention=attention, batch=batch, new_tokens=new,
+                         cached_tokens=half, weights=sizes.weights, cache=sizes.cache)  # fmt: skip
+    return Priced(name, price(program, topology).seconds, "")
+
+
+def _nearest_slice(mesh: Mesh) -> str:
+    """TPU v4 chips, as many as the mesh has devices, in the most cubic grid."""
+    left, grid = mesh.size, [1, 1, 1]
+    while left % 2 == 0:
+        left //= 2
+        grid[grid.index(min(grid))] *= 2
+    if left > 1:
+        raise LayoutError(
+            f"auto prices the engine's steps on TPU v4 chips, which come in powers of two; mesh '{mesh}' has "
+            f"{mesh.size} devices: name a topology, e.g. topology='h100:{mesh.size}', or both partitions"
+        )
+    return "v4:" + "x".join(map(str, sorted(grid, reverse=True)))
+
+
+def _runs(tried: list[Priced]) -> list[Priced]:
+    return [each for each in tried if not each.reason]
+
+
+def _stored(each: Priced) -> tuple[str, str]:
+    """Where the weights lie at rest: they stay there from phase to phase."""
+    ffn = SERVING[each.name].ffn
+    return ffn.stored_e, ffn.stored_f
+
+
+def _impossible(asked: dict[str, str], tried: dict[str, list[Priced]]) -> list[str]:
+    """Of each phase that no partition serves: the reasons."""
+    faults = []
+    for phase, found in tried.items():
+        if not _runs(found):
+            reasons = list(dict.fromkeys(each.reason for each in found))
+            faults += [f"{phase}{'' if asked[phase] == 'auto' else f' under {asked[phase]}'}: {r}" for r in reasons]
+    return faults
+
+
+def _unlike(asked: dict[str, str]) -> str:
+    prefill, decode = asked["prefill"], asked["decode"]
+    return (f"prefill {prefill} and decode {decode} store the weights in different places, and an engine moves none; "
+            "take ws1d for both phases or for neither, or \"auto\" for one")  # fmt: skip
+
+
+def _why(phase: str, asked: str, won: Priced, tried: list[Priced], sizes: Sizes, topology: object) -> str:
+    if asked != "auto":
+        return f"{phase}: {won.name}, as asked"
+    what = f"a chunk of {sizes.chunk} tokens" if phase == "prefill" else f"a token for {sizes.slots} sequences"
+    others = sorted((each for each in _runs(tried) if each is not won), key=lambda each: each.seconds)
+    told = [f"{each.name} {in_words(each.seconds)}" for each in others]
+    cannot = [f"{each.name} cannot: {each.reason}" for each in tried if each.reason]
+    lines = [f"{phase}: {won.name}, {in_words(won.seconds)} for {what} (modelled, {topology})"]
+    lines += [f"  others: {', '.join(told)}"] if told else []
+    return "\n".join([*lines, *[f"  {line}" for line in cannot]])

@@ -1,0 +1,189 @@
+"""The engine: reads prompts, writes on, on any mesh and under any of the second paper's partitions.
+
+    eng = mtf.model.Engine(cfg, params, "x:2 y:2 z:2", prefill="auto", decode="ws2d-batch", slots=8, length=512)
+    for now in eng.generate(prompts, max_new_tokens=64):         # prompts: lists of token ids
+        print(now.phase, now.tokens, now.traffic)
+
+Prompts are read in chunks, a few at a time, into a small cache of their own, and given to slots of decode's cache; all
+slots go on together, each from its own place. Whoever has finished leaves its slot to the next, and nothing is compiled
+anew: the sizes of chunks are few, and lengths are data. Tokens depend on the model and the prompt alone, not on mesh,
+partition, chunks or company (greedy, up to rounding); drawn ones on the seed and the sequence's number besides. Every
+launch is one planned program, those of `plans`. Source: arXiv 2211.05102, sections 2, 3 and 4.4. Next file to read:
+`conversation`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mtfcore.errors import LayoutError, refuse
+from mtfcore.mesh import Mesh, as_mesh
+from mtfcore.model.configs import Config, config
+from mtfcore.model.engine.asking import check_drawing, check_prompts
+from mtfcore.model.engine.choosing import Sizes, choose
+from mtfcore.model.engine.launches import Launches
+from mtfcore.model.engine.programs import Shape
+from mtfcore.model.engine.progress import Progress
+from mtfcore.model.engine.queue import Queue
+from mtfcore.model.engine.slots import Request, Slots
+from mtfcore.model.phases import activations
+from mtfcore.model.reasons import possible
+from mtfcore.model.serving import SERVING
+from mtfcore.model.storing import stored_dtype
+from mtfcore.notation import as_size
+from mtfcore.steps import Program
+
+
+class Engine:
+    """A model being served; see the module."""
+
+    def __init__(
+        self, cfg: Config | str, params: Mapping[str, Any], mesh: Mesh | str, prefill: str = "auto",
+        decode: str = "auto", *, slots: int = 8, length: int = 1024, chunk: int = 64, prompts: int | None = None,
+        weights: str = "f32", cache: str | None = None, topology: object = None, n_tokens: int | None = None,
+        attached: bool = False,
+    ) -> None:  # fmt: skip
+        """Put a model on a mesh (simulated devices, or `attached` ones) and plan its phases.
+
+        `params` maps names to arrays as `mtf.model.initial(cfg)` does, and is asked for one at a time. There are
+        `slots` sequences of up to `length` tokens; `prompts` of them are read at a time, in chunks of up to `chunk`.
+        `weights` and `cache` are f32, bf16 or int8. `topology` is what "auto" prices for; ids from `n_tokens` on are no tokens.
+        """
+        numbers = {"slots": slots, "length": length, "chunk": chunk, **({"prompts": prompts} if prompts else {})}
+        refuse([f"{name} is {value!r:.100}; expected a whole number of at least 1"
+                for name, value in numbers.items() if as_size(value) is None], "engine")  # fmt: skip
+        self.cfg, self.mesh = config(cfg), as_mesh(mesh)
+        self.n_slots, self.length, self.chunk = slots, length, min(chunk, length)
+        self.weights = stored_dtype(weights, "weights")
+        self.cache_dtype = stored_dtype(activations(self.weights) if cache is None else cache, "cache")
+        self.n_tokens, self.topology, self._prompts = n_tokens or self.cfg.vocab, topology, prompts
+        read, kept = self._shapes(prefill, decode)
+        self.launches = Launches(read, kept, params, attached)
+        self.queue = Queue(self.launches, Slots(slots, self._blocks()), self.chunk, self.n_tokens)
+        self._numbers = itertools.count()
+
+    # ---- what it is made of -------------------------------------------------------------------------------------
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its devices are simulated: then no time that it measures is hardware's."""
+        return not self.launches.attached
+
+    @property
+    def plans(self) -> dict[str, Program]:
+        """The programs that it launches, at their usual sizes: prefill, give, take, decode."""
+        sizes = {"prefill": self.chunk, "decode": 1, "give": 0, "take": 0}
+        return {kind: self.launches.run(kind, size).program for kind, size in sizes.items()}
+
+    def _shapes(self, prefill: str, decode: str) -> tuple[Shape, Shape]:
+        """Choose the partitions, and say why."""
+        prompts = self._prompts or self._least_prompts(prefill)
+        sizes = Sizes(self.n_slots, prompts, self.chunk, self.length, self.weights, self.cache_dtype)
+        self.prefill, self.decode, self.why = choose(self.cfg, self.mesh, prefill, decode, sizes, self.topology)
+        return self._shape(self.prefill, prompts), self._shape(self.decode, self.n_slots)
+
+    def _shape(self, partition: str, sequences: int) -> Shape:
+        return Shape(self.cfg, self.mesh, partition, sequences, self.length, self.weights, self.cache_dtype,
+                     self.n_tokens)  # fmt: skip
+
+    def _least_prompts(self, prefill: str) -> int:
+        """The smallest batch of prompts that a partition takes; 1 where there is a choice."""
+        if prefill not in SERVING:
+            return 1
+        way = SERVING[prefill].ffn.name, SERVING[prefill].attention
+        legal = (n for n in range(1, 2 * self.mesh.size + 1)
+                 if not possible(self.cfg, *way, self.mesh, n, self.chunk, 0, "prefill"))  # fmt: skip
+        return next(legal, 1)
+
+    def _blocks(self) -> int:
+        """Into how many parts decode cuts the slots."""
+        return self.mesh.group_size(tuple(self.launches.kept_shape.where("decode").core.batch))
+
+    # ---- requests -----------------------------------------------------------------------------------------------
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int = 64, *, samples: int = 1,
+        tokens_per_launch: int = 1, **options: Any,
+    ) -> Iterator[Progress]:  # fmt: skip
+        """Go on from each prompt, telling of every launch; request n is prompt n // samples.
+
+        Options are those of `submit`. Ending the loop early leaves the requests where they are and forgets them.
+        """
+        refuse([] if as_size(tokens_per_launch) else [f"tokens_per_launch is {tokens_per_launch!r:.100}; expected a "
+               "whole number of at least 1"], "generate")  # fmt: skip
+        asked = self.submit(prompts, max_new_tokens, samples=samples, **options)
+        return self._told(asked, tokens_per_launch)
+
+    def _told(self, asked: list[Request], turns: int) -> Iterator[Progress]:
+        first = asked[0].number if asked else 0
+        try:
+            while any(not request.done for request in asked):
+                now = self.step(turns)
+                yield now.of(range(first, first + len(asked)))
+        finally:
+            self.forget(asked)
+
+    def complete(self, prompts: Sequence[Sequence[int]], max_new_tokens: int = 64, **options: Any) -> list[list[int]]:
+        """What `generate` makes of each prompt (or sample), all at once."""
+        found: dict[int, list[int]] = {}
+        for now in self.generate(prompts, max_new_tokens, **options):
+            for number, tokens in now.tokens.items():
+                found.setdefault(number, []).extend(tokens)
+        return [found[number] for number in sorted(found)]
+
+    def submit(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int = 64, *, samples: int = 1, temperature: float = 0.0,
+        top_k: int | None = None, top_p: float | None = None, seed: int = 0, stop: Sequence[int] = (),
+        first_sequence: int = 0,
+    ) -> list[Request]:  # fmt: skip
+        """Put prompts in the queue; `step` serves it. Token n of sequence s is drawn by (seed, s, n) alone.
+
+        Each prompt is gone on from `samples` times; it is read once.
+        """
+        tokens = check_prompts(prompts, self.n_tokens, self.length, max_new_tokens, samples, self.n_slots)
+        drawing = check_drawing(self.n_tokens, temperature, top_k, top_p, seed)
+        sequences = itertools.count(first_sequence)
+        made = []
+        for prompt in tokens:
+            group = [Request(next(self._numbers), list(prompt), max_new_tokens, drawing, frozenset(stop),
+                             next(sequences)) for _ in range(samples)]  # fmt: skip
+            group[0].others = tuple(group[1:])
+            self.queue.waiting.append(group[0])
+            made += group
+        return made
+
+    def forget(self, requests: Sequence[Request]) -> None:
+        """Leave their slots to others; what a conversation holds stays as it was before what was being read."""
+        self.queue.forget(requests)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.queue.idle
+
+    def step(self, turns: int = 1) -> Progress:
+        """The next launch: reading and decoding take turns where both have something to do."""
+        began = time.perf_counter()
+        done = self.queue.step(turns)
+        cache = self.queue.n_kept, self.n_slots * self.length
+        seconds = time.perf_counter() - began
+        return Progress(done.phase, done.tokens, done.finished, seconds, done.n_read, dict(self.launches.sent), cache,
+                        done.program, done.times)  # fmt: skip
+
+    def move(self, prefill: str = "auto", decode: str = "auto") -> Program | None:
+        """Other partitions from the next launch on: what is kept moves, weights do not; the program that moves it."""
+        before = self.launches.kept_shape
+        was = self.prefill, self.decode, self.why
+        read, kept = self._shapes(prefill, decode)
+        stored = [SERVING[shape.partition].ffn for shape in (before, kept)]
+        if stored[0].stored_f != stored[1].stored_f:
+            self.prefill, self.decode, self.why = was
+            raise LayoutError(f"{before.partition} and {kept.partition} store the weights in different places, and an "
+                              "engine moves none; make another engine for ws1d")  # fmt: skip
+        self.queue.read_again()
+        program = self.launches.move(read, kept)
+        self.queue.slots.blocks = self._blocks()
+        return program

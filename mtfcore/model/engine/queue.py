@@ -1,0 +1,231 @@
+"""Continuous batching: who is read, who is written on, who waits, and what the next launch is for each of them.
+
+    queue.waiting.append(request)
+    while not queue.idle:
+        done = queue.step()               # one launch: done.phase, done.tokens, done.finished
+
+Prompts are read a few at a time: their kept tokens are taken back where a conversation goes on, then chunks are read,
+all rows together, then they are given to their slots. In between, every second launch decodes, so nobody waits for long
+prompts of others. What a request has kept is noted only when its slot has it: reading can be given up at any time.
+Next file to read: `engine`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mtfcore.errors import LayoutError
+from mtfcore.model.engine.asking import drawing_arrays
+from mtfcore.model.engine.launches import Launches
+from mtfcore.model.engine.slots import Request, Slots
+from mtfcore.steps import Program
+
+LEAST_CHUNK = 8  # shorter ends of prompts are filled up to this, so that few shapes are compiled
+
+
+class Done(NamedTuple):
+    """What one launch did."""
+
+    phase: str
+    program: Program
+    tokens: Mapping[int, list[int]] = {}
+    finished: tuple[int, ...] = ()
+    n_read: int = 0
+    times: int = 1
+
+
+class Queue:
+    """The requests of an engine, and the next launch."""
+
+    def __init__(self, launches: Launches, slots: Slots, chunk: int, n_tokens: int) -> None:
+        self.launches, self.slots, self.chunk, self.n_tokens = launches, slots, chunk, n_tokens
+        self.waiting: deque[Request] = deque()
+        self.reading: list[Request] = []  # row → the prompt that is read there
+        self.n_read = 0  # how many of their unread tokens were read, where they have so many
+        self.taken = False  # whether what they had kept is in prefill's cache
+        self.first: dict[int, int] = {}  # row → the token behind its prompt, once that is read
+        self.running: dict[int, Request] = {}  # by slot
+        self.held: dict[int, Request] = {}  # conversations between turns, by slot
+        self._decode_next = False
+
+    @property
+    def idle(self) -> bool:
+        return not (self.waiting or self.reading or self.running)
+
+    @property
+    def n_kept(self) -> int:
+        """Tokens that somebody has in the cache."""
+        return sum(request.kept for of in (self.running, self.held) for request in of.values())
+
+    def step(self, turns: int = 1) -> Done:
+        """Launch what comes next."""
+        can_read = bool(self.reading) or (bool(self.waiting) and self._fits(self.waiting[0], self.slots.free))
+        if not can_read and not self.running:
+            raise LayoutError(self._stuck() if self.waiting else "nothing to do: submit prompts first")
+        decode = bool(self.running) and (self._decode_next or not can_read)
+        self._decode_next = not decode
+        return self._decode(turns) if decode else self._read_on()
+
+    def _stuck(self) -> str:
+        return (f"{len(self.waiting)} prompts wait, and conversations hold {len(self.held)} of {self.slots.n} slots; "
+                "end one of them")  # fmt: skip
+
+    # ---- reading ------------------------------------------------------------------------------------------------
+
+    def _read_on(self) -> Done:
+        if not self.reading:
+            self._start_reading()
+        if not self.taken and any(request.kept for request in self.reading):
+            return self._take()
+        most = max(len(to_read(request)) for request in self.reading)
+        return self._chunk(most - self.n_read) if self.n_read < most else self._give()
+
+    def _start_reading(self) -> None:
+        """As many prompts as are read at a time, each with the slots that it will go to."""
+        while self.waiting and len(self.reading) < self.launches.read_shape.sequences:
+            if not self._fits(self.waiting[0], self.slots.free) or (self.reading and self.reading[0].others):
+                break
+            request = self.waiting.popleft()
+            self.reading.append(request)
+            for sample in request.samples:
+                sample.slot = self.slots.take() if sample.slot is None else sample.slot
+        self.n_read, self.taken, self.first = 0, False, {}
+
+    @staticmethod
+    def _fits(request: Request, free: int) -> bool:
+        return sum(sample.slot is None for sample in request.samples) <= free
+
+    def _take(self) -> Done:
+        self.taken = True
+        slots = self._by_row([request.slot if request.kept else self.slots.n for request in self.reading], self.slots.n)
+        return Done("take", self.launches.take(slots))
+
+    def _chunk(self, left: int) -> Done:
+        """One chunk of every prompt that has so many tokens."""
+        size = bucket(min(left, self.chunk), self.chunk)
+        n_rows = self.launches.read_shape.sequences
+        tokens, count = np.zeros((n_rows, size), np.int32), np.zeros(n_rows, np.int32)
+        for row, request in enumerate(self.reading):
+            part = to_read(request)[self.n_read : self.n_read + size]
+            tokens[row, : len(part)], count[row] = part, len(part)
+        ends = {row: request for row, request in enumerate(self.reading)
+                if count[row] and self.n_read + count[row] == len(request.unread)}  # fmt: skip
+        length = self._by_row([r.kept + min(self.n_read, len(to_read(r))) for r in self.reading])
+        drawing = drawing_arrays(ends, n_rows, None, self.n_tokens)
+        found = self.launches.read(tokens, length, count, drawing)
+        self.first |= {row: int(found[row]) for row in ends}
+        self.n_read += size
+        return Done("prefill", self.launches.run("prefill", size, bool(drawing)).program, n_read=int(count.sum()))
+
+    def _give(self) -> Done:
+        """All that was read to its slots; from here on they are decoded."""
+        rows, n = list(enumerate(self.reading)), self.slots.n
+        samples = [(row, sample) for row, request in rows for sample in request.samples]
+        if len(samples) > len(rows):
+            size = bucket(len(samples), n, least=1)
+            slots, source = np.full(size, n, np.int32), np.zeros(size, np.int32)
+            slots[: len(samples)] = [sample.slot for _, sample in samples]
+            source[: len(samples)] = [row for row, _ in samples]
+            program = self.launches.give(slots, source)
+        elif [request.slot for request in self.reading] == list(range(n)):
+            program = self.launches.give_whole()
+        else:
+            program = self.launches.give(self._by_row([request.slot for request in self.reading], n))
+        tokens, finished = {}, []
+        for row, sample in samples:
+            n_read = len(to_read(sample if not self.reading[row].others else self.reading[row]))
+            self._begin(sample, row, n_read, tokens, finished)
+        self.reading = []
+        return Done("give", program, tokens, tuple(finished))
+
+    def _begin(self, request: Request, row: int, n_read: int, tokens: dict[int, list[int]], ended: list[int]) -> None:
+        """A sequence whose prompt is in its slot: with its first token, or with the prompt's last one still to go."""
+        self.held.pop(request.slot, None)
+        self.running[request.slot] = request
+        if row not in self.first:
+            request.kept, request.unread = request.kept + n_read, request.unread[n_read:]
+            return
+        tokens[request.number] = [self.first[row]]
+        if request.accept(self.first[row], n_read):
+            ended.append(request.number)
+            self.leave(request)
+
+    def _by_row(self, values: Sequence[int], rest: int = 0) -> np.ndarray:
+        """i32, one number for each row of prefill; `rest` where nobody is read."""
+        found = np.full(self.launches.read_shape.sequences, rest, np.int32)
+        found[: len(values)] = values
+        return found
+
+    # ---- decoding -----------------------------------------------------------------------------------------------
+
+    def _decode(self, turns: int) -> Done:
+        """The next `turns` tokens of all who are running; what comes behind an end is dropped."""
+        n = self.slots.n
+        last, length, live = (np.zeros(n, np.int32) for _ in range(3))
+        for slot, request in self.running.items():
+            last[slot], length[slot], live[slot] = request.unread[-1], request.kept, 1
+        for slot, request in self.held.items():
+            length[slot] = request.kept
+        drawing = drawing_arrays(self.running, n, turns, self.n_tokens)
+        found = self.launches.decode(last, length, live, drawing, turns)
+        tokens: dict[int, list[int]] = {}
+        finished = []
+        for slot, request in list(self.running.items()):
+            made = tokens[request.number] = []
+            while not request.done and len(made) < turns:
+                made.append(int(found[len(made), slot]))
+                request.accept(made[-1], 1)
+            if request.done:
+                finished.append(request.number)
+                self.leave(request)
+        return Done("decode", self.launches.run("decode", turns, bool(drawing)).program, tokens, tuple(finished),
+                    times=turns)  # fmt: skip
+
+    # ---- leaving ------------------------------------------------------------------------------------------------
+
+    def leave(self, request: Request) -> None:
+        """Its slot goes to the next; that of a conversation is held."""
+        self.running.pop(request.slot, None)
+        if request.stays:
+            self.held[request.slot] = request
+        else:
+            self.slots.give_back(request.slot)
+            request.slot = None
+
+    def forget(self, requests: Sequence[Request]) -> None:
+        """Whatever they are at, they are not served any more."""
+        gone = {id(request) for request in requests}
+        if any(id(request) in gone for request in self.reading):
+            self.read_again()
+        self.waiting = deque(request for request in self.waiting if id(request) not in gone)
+        for request in requests:
+            if request.slot is not None and self.running.get(request.slot) is request:
+                self.leave(request)
+
+    def read_again(self) -> None:
+        """Prompts that are being read go back to the queue, in front; their slots are free."""
+        for request in self.reading:
+            for sample in request.samples:
+                if not sample.stays:
+                    self.slots.give_back(sample.slot)
+                    sample.slot = None
+        self.waiting.extendleft(reversed(self.reading))
+        self.reading = []
+
+
+def to_read(request: Request) -> list[int]:
+    """What prefill reads of a request: all that is known, but of samples of one prompt the last token, behind which
+    each goes on by itself."""
+    return request.unread[:-1] if request.others else request.unread
+
+
+def bucket(size: int, most: int, least: int = LEAST_CHUNK) -> int:
+    """The size that is launched: `most`, or the least quarter of it (of that, …) that holds `size`."""
+    found = most
+    while found // 4 >= max(size, least):
+        found //= 4
+    return found
