@@ -15,7 +15,7 @@ Source of the formulas: "Efficiently Scaling Transformer Inference" (arXiv 2211.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -72,6 +72,18 @@ def linked_devices(pairs: Iterable[Sequence[int]]) -> int:
         joined = group.get(source, {source}) | group.get(target, {target})
         group.update(dict.fromkeys(joined, joined))
     return max((len(g) for g in group.values()), default=1)
+
+
+def groups_along(sizes: Mapping[str, int], axes: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """The devices of a mesh, outermost axis first, in groups that differ only along these axes."""
+    strides = {name: prod(list(sizes.values())[place + 1 :]) for place, name in enumerate(sizes)}
+
+    def devices(names: Iterable[str]) -> list[int]:
+        places = product(*(range(0, sizes[name] * strides[name], strides[name]) for name in names))
+        return [sum(place) for place in places]
+
+    first = devices(name for name in sizes if name not in axes)
+    return tuple(tuple(one + other for other in devices(axes)) for one in first)
 
 
 def matmul_flops(lhs: Sequence[int], rhs: Sequence[int], rhs_used: Iterable[int]) -> int:
@@ -131,6 +143,7 @@ class Collective:
     times: int = 1  # how often it runs: the product of the loops around it
     dtype: str = ""
     where: str = ""
+    groups: tuple[tuple[int, ...], ...] = field(default=(), compare=False, repr=False)  # of a permute: (from, to)
 
     @property
     def link_bytes(self) -> Bytes:

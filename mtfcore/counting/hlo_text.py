@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from mtfcore.counting import facts
 from mtfcore.counting.facts import Collective, Counts
 from mtfcore.counting.hlo_parse import Computation, Instruction, Module, parse, split
-from mtfcore.counting.hlo_values import convolution_flops, dot_flops, group_sizes, pairs, while_runs
+from mtfcore.counting.hlo_values import convolution_flops, dot_flops, group_sizes, groups, pairs, while_runs
 
 COLLECTIVES = {
     "all-gather": "all_gather", "reduce-scatter": "reduce_scatter", "all-reduce": "all_reduce",
@@ -68,7 +68,7 @@ class _Walk:
             return None
         opcode = i.opcode.removesuffix("-start")
         if opcode in COLLECTIVES:
-            return _collective(i, COLLECTIVES[opcode], home, self.module)
+            return collective(i, COLLECTIVES[opcode], home, self.module)
         if opcode in FLOPS:
             return facts.work(FLOPS[opcode](i, home), 0, inside=True)
         if opcode == "while":
@@ -112,11 +112,14 @@ def _branches(i: Instruction) -> list[str]:
     return [a["true_computation"], a["false_computation"]]
 
 
-def _collective(i: Instruction, kind: str, home: Computation, module: Module) -> Counts:
+def collective(i: Instruction, kind: str, home: Computation, module: Module) -> Counts:
+    """One collective instruction: an entry for each array that it sends."""
     notes = ()
     if kind == "permute":
-        group = facts.linked_devices(pairs(i))
+        members = tuple(pairs(i))
+        group = facts.linked_devices(members)
     else:
+        members = groups(i, module.devices())
         sizes = group_sizes(i, module.devices())
         group = max(sizes)
         if len(sizes) > 1:
@@ -125,7 +128,7 @@ def _collective(i: Instruction, kind: str, home: Computation, module: Module) ->
     blocks = [(a.n_bytes, a.dtype) for a in arrays]
     if kind == "all_to_all" and len(blocks) > 1:  # printed as one operand for each receiver: one exchange
         blocks = [(sum(n for n, _ in blocks), blocks[0][1])]
-    found = [facts.one(Collective(kind, (), group, n, 1, dtype, f"%{i.name}")) for n, dtype in blocks]
+    found = [facts.one(Collective(kind, (), group, n, 1, dtype, f"%{i.name}", members)) for n, dtype in blocks]
     return facts.together([*found, Counts(notes=notes)])
 
 

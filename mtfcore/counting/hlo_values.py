@@ -6,6 +6,8 @@ Next file to read: show.py.
 """
 
 import re
+from itertools import product
+from math import prod
 
 from mtfcore.counting import facts
 from mtfcore.counting.hlo_parse import Computation, Instruction, Module
@@ -13,6 +15,7 @@ from mtfcore.counting.hlo_parse import Computation, Instruction, Module
 # Quotes inside a quoted backend_config are escaped.
 _KNOWN_RUNS = re.compile(r"""known_trip_count\W+n\W+(\d+)|\btrip_count\W{1,4}(\d+)""")
 _MESH = re.compile(r"@?\w*mesh\w*\[(.*?)\]\s*(?:,\s*device_ids=\(.*?\))?\s*\{(.*)\}$")
+_IOTA = re.compile(r"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?$")
 _SAME_VALUE = ("copy", "bitcast", "convert", "reshape", "opt-barrier")
 
 
@@ -30,6 +33,34 @@ def group_sizes(i: Instruction, devices: int) -> set[int]:
     if mesh:
         return {_along_mesh(*mesh.groups(), i)}
     raise i.refuse(f"replica_groups={text[:60]}: expected {{{{0,1}},...}}, [groups,size]<=[...] or mesh[...] {{axes}}")
+
+
+def groups(i: Instruction, devices: int) -> tuple[tuple[int, ...], ...]:
+    """The groups of a collective, device by device; empty where they run along a part of a mesh axis."""
+    text = i.attributes.get("replica_groups", "{}").replace(" ", "")
+    if text in ("{}", "{{}}"):
+        return (tuple(range(devices)),)
+    if text.startswith("{{"):
+        return tuple(tuple(_integers(group)) for group in re.findall(r"\{([\d,]+)\}", text))
+    if iota := _IOTA.match(text):
+        count, size, dims, order = iota.groups()
+        return _reordered(_integers(dims), _integers(order or ""), int(count), int(size))
+    return _mesh_groups(*_MESH.match(text).groups()) if _MESH.match(text) else ()
+
+
+def _mesh_groups(mesh: str, axes: str) -> tuple[tuple[int, ...], ...]:
+    sizes = {name.strip("' \""): int(size) for name, size in re.findall(r"([^,=]+)=(\d+)", mesh)}
+    names = [axis.strip("' \"") for axis in axes.split(",") if axis]
+    return facts.groups_along(sizes, names) if all(name in sizes for name in names) else ()
+
+
+def _reordered(dims: list[int], order: list[int], count: int, size: int) -> tuple[tuple[int, ...], ...]:
+    """Devices 0, 1, 2, … as an array of these dimensions, its axes reordered, cut into so many groups."""
+    strides = [prod(dims[number + 1 :]) for number in range(len(dims))]
+    order = order or list(range(len(dims)))
+    places = product(*(range(dims[axis]) for axis in order))
+    devices = [sum(step * strides[axis] for step, axis in zip(place, order)) for place in places]
+    return tuple(tuple(devices[number * size : (number + 1) * size]) for number in range(count))
 
 
 def _along_mesh(mesh: str, axes: str, i: Instruction) -> int:

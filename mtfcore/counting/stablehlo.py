@@ -22,6 +22,7 @@ from mtfcore.counting.stablehlo_values import (
     convolution_flops,
     dot_flops,
     group_size,
+    groups,
     pairs,
     shape_and_dtype,
     while_runs,
@@ -168,12 +169,15 @@ class _Walk:
 
 
 def _collective(op: Any, kind: str, where: str) -> Counts:
-    group = facts.linked_devices(pairs(op)) if kind == "permute" else group_size(op)
+    size = group_size(op) if kind != "permute" else 0
+    members = groups(op) if size else tuple(pairs(op))
+    group = size or facts.linked_devices(members)
     label = f"{where}/{_name(op).split('.')[1]}"
-    return facts.together(_each(op.operation.operands, kind, group, label))
+    like = Collective(kind, (), group, where=label, groups=members)
+    return facts.together(_each(op.operation.operands, like))
 
 
-def _each(operands: Iterable[Any], kind: str, group: int, label: str) -> Iterable[Counts]:
+def _each(operands: Iterable[Any], like: Collective) -> Iterable[Counts]:
     for operand in operands:
         shape, dtype = shape_and_dtype(operand)
-        yield facts.one(Collective(kind, (), group, facts.array_bytes(shape, dtype), 1, dtype, label))
+        yield facts.one(replace(like, n_bytes=facts.array_bytes(shape, dtype), dtype=dtype))

@@ -32,6 +32,23 @@ def group_size(op: Any) -> int:
     raise ValueError(f"{op.operation.name}: replica_groups = {groups}: expected a dense table of devices or mesh axes")
 
 
+def groups(op: Any) -> tuple[tuple[int, ...], ...]:
+    """The groups of a collective, device by device; empty where they run along a part of a mesh axis."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    given = op.operation.attributes["replica_groups"]
+    if isinstance(given, ir.DenseElementsAttr):
+        import numpy as np
+
+        rows = np.asarray(ir.DenseIntElementsAttr(given)).reshape(given.type.shape).tolist()
+        return tuple(tuple(device for device in row if device >= 0) for row in rows)
+    given = stablehlo.ReplicaGroupMeshAxesAttr(given)
+    axes = [stablehlo.AxisRefAttr(axis) for axis in given.axes]
+    whole = all(axis.sub_axis_info is None for axis in axes)
+    return facts.groups_along(_mesh_sizes(op, given.mesh), [axis.name for axis in axes]) if whole else ()
+
+
 def _along_mesh(op: Any, groups: Any) -> int:
     from jaxlib.mlir.dialects import stablehlo
 
