@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from mtfcore.events import Event, Tally, Watch, watch
@@ -21,8 +21,10 @@ BEAT_SECONDS = 1 / 20
 Arrays = Mapping[str, Any] | Sequence[Any]
 
 
-def watched(program: Program, arrays: Arrays, pause_seconds: float, attached: bool = False) -> Iterator[Tally]:
-    """Run the program and give what its events add up to, again and again until it has ended."""
+def watched(
+    program: Program, arrays: Arrays, pause_seconds: float, attached: bool = False
+) -> Generator[Tally, None, Any]:
+    """Run the program and give what its events add up to, again and again until it has ended; returns its answer."""
     happened: queue.SimpleQueue[Event] = queue.SimpleQueue()
     tally, running = Tally(program), _Running(watch(program, happened.put, pause_seconds, attached), arrays)
     try:
@@ -33,6 +35,7 @@ def watched(program: Program, arrays: Arrays, pause_seconds: float, attached: bo
     finally:
         running.hurry()
     running.raise_fault()
+    return running.answer
 
 
 class _Running:
@@ -41,12 +44,14 @@ class _Running:
     def __init__(self, run: Watch, arrays: Arrays) -> None:
         self._run, self._arrays = run, arrays
         self._fault: BaseException | None = None
+        self.answer: Any = None
         self._thread = threading.Thread(target=self._work, name="meshwork-watched", daemon=True)
         self._thread.start()
 
     def _work(self) -> None:
         try:
-            self._run(**self._arrays) if isinstance(self._arrays, Mapping) else self._run(*self._arrays)
+            given = self._arrays
+            self.answer = self._run(**given) if isinstance(given, Mapping) else self._run(*given)
         except Exception as fault:  # a thread has nobody to raise to: `raise_fault` does it on the worker
             self._fault = fault
 

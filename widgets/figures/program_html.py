@@ -103,10 +103,10 @@ def _bar(by_axis: dict[str, float], colours: dict[str, str], most: float) -> str
 
 def totals_html(facts: Facts) -> str:
     """Totals of one device, traffic by axis, and both choices side by side."""
-    return f"{_traffic(facts)}{_choices(facts)}"
+    return f"{traffic_html(facts)}{_choices(facts)}"
 
 
-def _traffic(facts: Facts) -> str:
+def traffic_html(facts: Facts) -> str:
     by_axis, colours = facts["totals"]["by_axis"], axis_colours(axis for axis, _ in facts["mesh"])
     most = max(by_axis.values(), default=0) or 1
     rows = "".join(

@@ -1,0 +1,224 @@
+"""Explorer 8: which feedforward layout moves least at this batch, where everything lies, and the same layer run.
+
+    from widgets import feedforward
+    feedforward()                                            # a layer of PaLM 540B, 512 tokens, 64 devices
+    feedforward("palm-62b", batch=64, length=2048, x=2, y=4, z=4, weights="int8", layout="wg_xy")
+
+Drag the batch: weight-stationary layouts move more and more activations, weight-gathered ones hardly more, and the
+winner changes. Drag x, y, z: E is cut by x and F by y and z. Run performs the chosen layout's own steps on simulated
+devices, at a small size, and lays the answer beside one device's. Source: "Efficiently Scaling Transformer Inference"
+(arXiv 2211.05102), section 3.2 and Figures 2, 3, 6 and 7. Lesson 08 uses it. Next file to read: `feedforward_run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ipywidgets
+
+import mtfcore as mtf
+from widgets.controls import Button, Control
+from widgets.explorers import feedforward_inputs as inputs
+from widgets.explorers.feedforward_inputs import START, layer_of, mesh_of, mesh_text
+from widgets.explorers.feedforward_lies import lying, totals_html
+from widgets.explorers.feedforward_program import LayerProgram
+from widgets.explorers.feedforward_run import Ran, run_watched, small_layer
+from widgets.figures.feedforward import layer_facts, program_of, reason
+from widgets.figures.feedforward_svg import feedforward_html, saved_feedforward
+from widgets.figures.feedforward_words import sentence, table
+from widgets.figures.live_traffic import live_facts, run_words
+from widgets.figures.program import program_facts
+from widgets.figures.program_html import steps_html
+from widgets.figures.slices import mesh_facts
+from widgets.frame import Frame, Progress, Result, Shown
+from widgets.numbers import count, tagged_html
+from widgets.state import State, call_text
+from widgets.views.live_view import LiveView
+from widgets.views.pick_view import STYLE, PickView
+from widgets.views.slices_view import SlicesView
+from widgets.views.steps_view import StepsView
+
+MOST_LIVE = 64  # devices; slices of more are drawn when the hand lets go
+LOOKING = ("step",)
+
+
+class FeedforwardExplorer(Frame):
+    """The explorer; call `feedforward(…)`."""
+
+    question = "Which feedforward layout moves least at this batch?"
+    call = "feedforward"
+    start = START
+    opened: ProgramExplorer | None = None
+
+    def __init__(self, **settings: Any) -> None:
+        self.ran: tuple[State, Ran] | None = None  # the last run, and the settings that it is of
+        super().__init__(**settings)
+        self.children = [*self.children, self.results, self.below]  # under the sentence, which stays at the controls
+
+    def make_picture(self) -> PickView:
+        view = PickView(label="bytes of every layout against tokens, and what moves at this batch")
+        view.on_pick(self._picked)
+        self.slices, self.steps, self.live = SlicesView(), StepsView(), LiveView()
+        self.steps.observe(lambda change: self.look("step", change.new), "step")
+        self.results = ipywidgets.VBox([])  # the live traffic, from the first run on
+        self.below = ipywidgets.VBox([self.slices, self.steps])
+        return view
+
+    def close(self) -> None:
+        for part in (self.slices, self.steps, self.live, self.results, self.below):
+            part.layout.close()
+            part.close()
+        if self.opened is not None:
+            self.opened.close()
+        super().close()
+
+    # Controls ---------------------------------------------------------------------------------------------------
+
+    def controls(self, state: State) -> list[Control]:
+        verb = "Hide" if self.opened else "Show"
+        return [*inputs.controls(state), Button("program", None, f"{verb} its program below", "run")]
+
+    def edit(self, state: State, name: str, value: Any) -> State:
+        if name == "model":
+            return inputs.with_sizes_of(state, value)
+        return {**state, name: value}
+
+    def _picked(self, value: str) -> None:
+        what, _, which = value.partition(":")
+        with self.told():
+            if what == "layout":
+                self._go({**self.state, "layout": "best" if which == self.state["layout"] else which}, True)
+
+    # Picture ----------------------------------------------------------------------------------------------------
+
+    def draw(self, **state: Any) -> Shown:
+        inputs.check(state)
+        layer, mesh = layer_of(state), mesh_of(state)
+        facts = layer_facts(layer, mesh, state["layout"])
+        if not facts["chosen"]:
+            inputs.refuse_all(layer, mesh)
+        asked = state["layout"]
+        is_other = asked not in ("best", facts["chosen"])
+        notes = (f"{asked} {reason(asked, layer, mesh)}, so the best is shown",) if is_other else ()
+        facts["program"] = program_facts(program_of(facts["chosen"], layer, mesh))
+        said = sentence(facts)
+        if self.ran is not None and self.ran[0] == self._of_run(state):
+            said = f"{self.ran[1].sentence}\n{said}"
+        return Shown(said, facts, table(facts), notes, tuple(inputs.ways_to(facts, layer, mesh)))
+
+    def paint(self, shown: Shown) -> None:
+        facts, state = shown.facts, self.state
+        self.picture.show(feedforward_html(facts))
+        if facts["devices"] <= MOST_LIVE or not self.slices.drawing["panels"]:
+            self._show_slices()
+        rows = facts["program"]["steps"]
+        at = min(max(state["step"], 0), max(len(rows) - 1, 0))
+        with self.following(), self.steps.hold_sync():
+            self.steps.drawing = {
+                "steps": steps_html({**facts["program"], "apart": []}), "totals": totals_html(facts["program"], at),
+                "count": len(rows),
+            }  # fmt: skip
+            self.steps.step = at
+
+    def _show_slices(self) -> None:
+        chosen, mesh = self.value["chosen"], mesh_of(self.state)
+        self.slices.show(mesh_facts(mtf.Mesh(mesh_text(mesh))), lying(chosen, layer_of(self.state), mesh))
+
+    def settle(self) -> None:
+        super().settle()
+        if self.kind == "ok" and self.value["devices"] > MOST_LIVE:
+            self._show_slices()
+
+    def still(self, shown: Shown) -> str:
+        return f'<style>{STYLE}</style><div class="mw-picks">{feedforward_html(shown.facts)}</div>'
+
+    def svg(self) -> str:
+        return saved_feedforward(self.value) if self.value else ""
+
+    def _say(self, change: Any = None) -> None:
+        super()._say(change)
+        (self.below.remove_class if self._true else self.below.add_class)("mw-dim")
+
+    def call_code(self) -> str:
+        always = ("batch", "length", "x", "y", "z")
+        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
+        return call_text(self.call, {key: value for key, value in shown.items() if key not in LOOKING})
+
+    # The same layer in `program` --------------------------------------------------------------------------------
+
+    def pressed(self, name: str) -> None:
+        """Open the chosen layout's program, which has its own controls, or close it."""
+        if self.opened is None:
+            self.opened = LayerProgram(self.value["chosen"], layer_of(self.state), mesh_of(self.state))
+            self.children = [*self.children, self.opened]
+        else:
+            self.children = [part for part in self.children if part is not self.opened]
+            self.opened.close()
+            self.opened = None
+        self._show_controls()
+
+    # Running ----------------------------------------------------------------------------------------------------
+
+    def _of_run(self, state: State) -> State:
+        """The settings that a run depends on: not the batch, which is small in any case."""
+        found = {name: state[name] for name in ("d_model", "d_ff", "x", "y", "z", "gated", "weights")}
+        chosen = state["layout"]
+        if chosen == "best" or reason(chosen, layer_of(state), mesh_of(state)):
+            chosen = layer_facts(layer_of(state), mesh_of(state))["best"]
+        return {**found, "layout": chosen, "length": min(state["length"], 2)}
+
+    def run_settings(self) -> State:
+        return {name: value for name, value in self.state.items() if name not in (*LOOKING, "counted")}
+
+    def run(self, settings: State) -> Iterator[Progress]:
+        """The chosen layout's steps on simulated devices, its traffic as it happens, its answer checked."""
+        of_run = self._of_run({**START, **settings})
+        small = small_layer(of_run["layout"], layer_of({**START, **settings}), mesh_of(settings))
+        program, total = small.program, sum(step.times for step in small.program.collectives())
+        total *= program.mesh.size
+        yield Progress(0, total + 1, f"starting {count(program.mesh.size, 'simulated device')}")
+        running = run_watched(small)
+        try:
+            while True:
+                tally = next(running)
+                self._tell(program, tally, "running")
+                yield Progress(tally.n_events, total + 1, f"{tally.n_events:,} of {total:,} events")
+        except StopIteration as end:
+            self.ran = (of_run, end.value)
+            self._tell(program, end.value.tally, "finished")
+            return end.value
+        finally:
+            running.close()
+
+    def _tell(self, program: mtf.Program, tally: Any, how: str) -> None:
+        """The run's traffic so far, in a part that stands from the first run on."""
+        with self.drawing:
+            facts = live_facts(program, tally)
+            self.live.show(facts, tagged_html(f"{self.call} at a small size. {run_words(facts, how)}"))
+            if not self.results.children:
+                self.results.children = (self.live,)
+
+    def show_result(self, result: Result) -> None:
+        with self.drawing:
+            self._redraw()
+            self.refresh_still()
+
+    def result_part(self) -> ipywidgets.VBox:
+        return self.results
+
+    def _stamp(self, result: Result) -> str:
+        """Never how long it took, which says nothing about hardware."""
+        if self.stale:
+            return super()._stamp(result)
+        return "stopped" if result.stopped else "run, and checked against one device"
+
+
+def feedforward(model: str = "", **settings: Any) -> FeedforwardExplorer:
+    """Compare the five layouts of a feedforward layer: what they move, where it lies, and run one.
+
+    Settings: d_model and d_ff (or a model's), batch (sequences), length (new tokens of each; 1 is a decode step), x, y,
+    z, layout ("best" or one of the five), gated ("yes" or "no"), weights ("bf16" or "int8"), counted ("sent", or
+    "paper", which lets (K-1)/K be 1), step (of the list).
+    """
+    return FeedforwardExplorer(**{**(inputs.sizes_of_model(model) if model else {}), **settings})
