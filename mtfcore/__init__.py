@@ -44,6 +44,7 @@ from mtfcore.elementwise import (
     sigmoid,
     silu,
     sin,
+    sort_key,
     sqrt,
     square,
     stop_gradient,
@@ -87,7 +88,7 @@ from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool",
-    "doctor": "diagnosis", "partitioned": "whole", "price": "costs.pricing.price",
+    "doctor": "diagnosis", "looped": "overlap.looping", "partitioned": "whole", "price": "costs.pricing.price",
     "search_layout": "costs.search.layouts", "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
@@ -138,6 +139,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logsumexp",
+    "looped",
     "max",
     "maximum",
     "mean",
@@ -174,6 +176,7 @@ __all__ = [
     "single",
     "slice",
     "softmax",
+    "sort_key",
     "split",
     "sqrt",
     "square",

@@ -48,7 +48,7 @@ ELEMENTWISE: dict[str, Elementwise] = {
     "stop_gradient": Elementwise(1, "product"),
     "barrier": Elementwise(1, "product"),  # computed again, not shared with an equal operation elsewhere
     **{name: Elementwise(2, "none") for name in ("maximum", "minimum", "power", "fold_in")},
-    **{name: Elementwise(1, "none") for name in ("relu", "square", "absolute", "cast")},
+    **{name: Elementwise(1, "none") for name in ("relu", "square", "absolute", "cast", "sort_key")},
     **_smooth("gelu", "silu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "sin", "cos"),
     **{name: Elementwise(2, "none", True) for name in ("equal", "less", "greater", "logical_and", "logical_or")},
     "logical_not": Elementwise(1, "none", True),
@@ -182,6 +182,13 @@ def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
     """The same values in another dtype; partial sums are reduced first, in the dtype they have."""
     expect_tensor(t)
     return apply_out("pointwise", [t], t.dims, canonical(dtype), out, "cast", fn="cast")
+
+
+def sort_key(t: Tensor, out: str | None = None) -> Tensor:
+    """Of f32 whole numbers, i32, in the same order: neighbours differ by 1, so a search by halving ends exactly."""
+    if expect_tensor(t).dtype != "f32":
+        raise LayoutError(f"sort_key of {t!r}: dtype is {t.dtype}, expected f32; use mtf.cast(t, 'f32')")
+    return apply_out("pointwise", [t], t.dims, "i32", out, "sort_key", fn="sort_key")
 
 
 def broadcast_equal(a: Tensor, b: Tensor, out: Wanted = None) -> Tensor:

@@ -127,7 +127,7 @@ POINTWISE: dict[str, Rule] = {
     "identity": lambda y, xs, d, place: d,
     "barrier": lambda y, xs, d, place: d,
     "stop_gradient": lambda y, xs, d, place: None,
-    "fold_in": lambda y, xs, d, place: None,
+    "fold_in": lambda y, xs, d, place: None, "sort_key": lambda y, xs, d, place: None,
     "cast": lambda y, xs, d, place: cast(d, xs[0].dtype),
     "relu": lambda y, xs, d, place: _mask(greater(xs[0], 0), d),
     "gelu": _gelu, "silu": _silu, "absolute": _absolute,

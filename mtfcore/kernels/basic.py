@@ -26,6 +26,12 @@ def einsum(call: Call, *arrays: Array) -> Array:
     return jnp.einsum(*pairs, [labels[name] for name in call.out_names])
 
 
+def sort_key(t: Array) -> Array:
+    """The bits of a float stand in its order if negative ones are turned round; -0 counts as 0."""
+    turned = lax.bitcast_convert_type(t, jnp.int32) ^ 0x7FFFFFFF
+    return jnp.where(t < 0, turned, lax.bitcast_convert_type(jnp.abs(t), jnp.int32))
+
+
 POINTWISE: dict[str, Callable[..., Array]] = {
     "add": jnp.add, "subtract": jnp.subtract, "multiply": jnp.multiply, "divide": jnp.divide,
     "barrier": lax.optimization_barrier, "stop_gradient": lax.stop_gradient,
@@ -34,7 +40,7 @@ POINTWISE: dict[str, Callable[..., Array]] = {
     "tanh": jnp.tanh, "exp": jnp.exp, "log": jnp.log, "sqrt": jnp.sqrt, "rsqrt": lax.rsqrt, "square": jnp.square,
     "sin": jnp.sin, "cos": jnp.cos, "absolute": jnp.abs, "equal": jnp.equal, "less": jnp.less, "greater": jnp.greater,
     "logical_and": jnp.logical_and, "logical_or": jnp.logical_or, "logical_not": jnp.logical_not, "where": jnp.where,
-    "fold_in": fold_in,
+    "fold_in": fold_in, "sort_key": sort_key,
 }  # fmt: skip
 
 
@@ -108,6 +114,20 @@ def window(call: Call, array: Array) -> Array:
     return lax.slice_in_dim(array, start, start + call.out_shape[place], axis=place)
 
 
+def part(call: Call, array: Array) -> Array:
+    """Rows that begin at another place on each device (`overlap.spots`)."""
+    for spot, start in zip(call.params["spots"], call.start, strict=True):
+        array = lax.dynamic_slice_in_dim(array, start, spot.size, call.in_names[0].index(spot.dim))
+    return array
+
+
+def put(call: Call, *arrays: Array) -> Array:
+    """Rows written at a place of each device's own into a value, or into zeros."""
+    whole = arrays[0] if len(arrays) == 2 else jnp.zeros(call.out_shape, long_name(call.dtype))
+    starts = dict(zip([spot.dim for spot in call.params["spots"]], call.start, strict=True))
+    return lax.dynamic_update_slice(whole, arrays[-1], [starts.get(name, 0) for name in call.out_names])
+
+
 def pad(call: Call, array: Array) -> Array:
     place = call.in_names[0].index(call.params["dim"])
     before, widths = call.params.get("before", 0), [(0, 0)] * array.ndim
@@ -155,7 +175,7 @@ def index(call: Call) -> Array:
 KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
     for kernel in (
-        einsum, pointwise, reduce, gather, scatter, window, pad, concat, cumsum, top_k, reshape, constant, index,
+        einsum, pointwise, reduce, gather, scatter, window, part, put, pad, concat, cumsum, top_k, reshape, constant, index,
         random, dropout, write,
     )
 } | SPATIAL  # fmt: skip

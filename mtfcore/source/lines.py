@@ -31,6 +31,8 @@ POINTWISE = {
     "sin": "jnp.sin({})", "cos": "jnp.cos({})", "absolute": "jnp.abs({})",
     "equal": "{} == {}", "less": "{} < {}", "greater": "{} > {}", "logical_and": "{} & {}",
     "logical_or": "{} | {}", "logical_not": "~{}", "where": "jnp.where({}, {}, {})", "cast": "{}",
+    "sort_key": "jnp.where({0} < 0, lax.bitcast_convert_type({0}, jnp.int32) ^ 0x7FFFFFFF, "
+                "lax.bitcast_convert_type(jnp.abs({0}), jnp.int32))",
     "fold_in": "jax.random.key_data(jax.random.fold_in(jax.random.key({}), {}))[0].astype(jnp.int32)",
 }  # fmt: skip
 
@@ -195,6 +197,21 @@ def _window(step: Step, operands: Operands, mesh: Mesh) -> str:
     return f"{operands[0]}[{', '.join([':'] * place + [f'{start}:{start + step.after.shape[place]}'])}]"
 
 
+def _part(step: Step, operands: Operands, mesh: Mesh) -> str:
+    found, names = operands[0], step.before[0].names
+    for spot in step.params["spots"]:
+        found = called("lax.dynamic_slice_in_dim", found, spot.text(mesh), str(spot.size), f"{names.index(spot.dim)}")
+    return found
+
+
+def _put(step: Step, operands: Operands, mesh: Mesh) -> str:
+    zeros = called("jnp.zeros", shape_text(step.after.local_shape(mesh)), dtype_name(step.dtype))
+    whole, value = operands if len(operands) == 2 else (zeros, operands[0])
+    starts = {spot.dim: spot.text(mesh) for spot in step.params["spots"]}
+    where = ", ".join(starts.get(name, "0") for name in step.after.names)
+    return called("lax.dynamic_update_slice", whole, value, f"({where}{',' * (len(step.after.names) == 1)})")
+
+
 def _pad(step: Step, operands: Operands, mesh: Mesh) -> str:
     place, value = place_of(step), step.params["value"]
     widths = [(0, 0)] * len(step.after.dims)
@@ -223,6 +240,7 @@ def _index(step: Step, operands: Operands, mesh: Mesh) -> str:
 WRITERS: dict[str, Callable[[Step, Operands, Mesh], str]] = {
     "slice": _slice, "mask": _mask, "all_gather": _all_gather, "reduce_scatter": _reduce_scatter,
     "all_reduce": _all_reduce, "all_to_all": _all_to_all, "permute": _permute, "einsum": _einsum,
-    "pointwise": _pointwise, "reduce": _reduce, "window": _window, "pad": _pad, "concat": _concat,
+    "pointwise": _pointwise, "reduce": _reduce, "window": _window, "part": _part,
+    "put": _put, "pad": _pad, "concat": _concat,
     "reshape": _reshape, "constant": _constant, "index": _index,
 }  # fmt: skip

@@ -29,6 +29,7 @@ CASES = {
     "power of": lambda p, q, r, i: mtf.power(mtf.square(p) + 1, r),
     "where": lambda p, q, r, i: mtf.where(mtf.greater(p, r), p * r, r),
     "cast": lambda p, q, r, i: mtf.cast(mtf.cast(p, "bf16"), "f32") * r,
+    "sort_key": lambda p, q, r, i: r * mtf.cast(mtf.less(mtf.sort_key(p), 0), "f32"),
     "einsum": lambda p, q, r, i: mtf.einsum(p, q, out="a c"),
     "einsum of three": lambda p, q, r, i: mtf.einsum(p, r, q, out="c"),
     "einsum that keeps all": lambda p, q, r, i: mtf.einsum(p, q, out="c b a"),

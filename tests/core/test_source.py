@@ -105,7 +105,7 @@ def pieces(a: "M N", b: "N M"):
 def choices(ids: "B", a: "B V"):
     hot = mtf.one_hot(ids, "V")
     signs = mtf.where(mtf.less(a, 0.0), -1.0, 1.0)
-    other = mtf.logical_not(mtf.equal(ids, 3))
+    other = mtf.logical_not(mtf.equal(mtf.sort_key(mtf.cast(ids, "f32")), 3))
     half = mtf.divide(mtf.cast(ids, "f32"), 2)
     return mtf.einsum(hot, a, out="B"), signs * 0.1, half, mtf.cast(a * 3.0, "i32"), other
 

@@ -91,6 +91,7 @@ CATALOG: dict[str, Entry] = {
     "where, a number": one("where", "bits", "t", 0, inputs=CHOICE | {"t": ROWS}),
     "cast to whole numbers": one("cast", "t", dtype="i32"),
     "cast of truth values": one("cast", "bits", dtype="f32", inputs=BITS),
+    "sort_key": one("sort_key", "t"),
     # reductions
     **{f"{fn} of one dimension": one(fn, "t", "A") for fn in ("sum", "mean", "max", "min", "logsumexp")},
     **{f"{fn} of the other": one(fn, "t", dims="B") for fn in ("sum", "max", "logsumexp")},

@@ -125,6 +125,12 @@ def where(condition: Ref, a: Ref | float, b: Ref | float, out: str | None = None
     return Ref(yes.names, np.where(yes.value, x.value, y.value), np.where(yes.value, x.error, y.error), dtype)
 
 
+def sort_key(t: Ref, out: str | None = None) -> Ref:
+    """Whole numbers whose bits are those of the floats, the negative ones turned round."""
+    bits = (t.value + 0.0).astype(np.float32).view(np.int32)
+    return whole(t.names, np.where(bits < 0, bits ^ 0x7FFFFFFF, bits))
+
+
 def cast(t: Ref, dtype: str, out: str | None = None) -> Ref:
     value = t.value.astype(np.int64 if dtype == "i32" else float)
     return replace(rounded(t.names, value, t.error, np.abs(value), dtype), dtype=dtype)
@@ -190,7 +196,7 @@ CALLS: dict[str, Callable] = {
     "logsumexp": reference.logsumexp, "softmax": reference.softmax, "argmax": reference.argmax,
     "top_k": reference.top_k, "one_hot": reference.one_hot, "gather": reference.gather, "index": reference.index,
     "add": add, "subtract": subtract, "multiply": multiply, "divide": divide, "power": power,
-    "maximum": chosen(np.maximum), "minimum": chosen(np.minimum), "where": where, "cast": cast,
+    "maximum": chosen(np.maximum), "minimum": chosen(np.minimum), "where": where, "cast": cast, "sort_key": sort_key,
     "equal": compared(np.equal), "less": compared(np.less), "greater": compared(np.greater),
     "logical_and": compared(np.logical_and), "logical_or": compared(np.logical_or),
     "logical_not": compared(np.logical_not), **{name: smooth(name) for name in SMOOTH},
