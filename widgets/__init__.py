@@ -23,6 +23,7 @@ _HOME = {
     "planner": "widgets.explorers.planner",
     "frontier": "widgets.explorers.frontier",
     "roofline": "widgets.explorers.roofline",
+    "feedforward": "widgets.explorers.feedforward",
     "attention": "widgets.explorers.attention",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
