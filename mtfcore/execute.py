@@ -63,6 +63,8 @@ def _start(step: Step, mesh: Mesh) -> Any:
     if step.kind == "trim":
         own = lax.axis_index(step.after.on[step.params["dim"]])
         return step.params["start"] + own * step.params["step"]
+    if step.kind in ("part", "put"):
+        return tuple(spot.first(lax.axis_index, mesh) for spot in step.params["spots"])
     if step.kind not in ("gather", "scatter", "cumsum", "top_k", "write"):
         return 0
     table = {"gather": step.before[-1], "scatter": step.after}.get(step.kind, step.before[0])

@@ -1,6 +1,7 @@
 """Who sends to whom in a permute, as `jax.lax.ppermute` wants it. Pure: the executor and the source printer share it.
 
     A:x → A:y on x:2 y:2      device (x=0, y=1) holds block 0 and wants block 1: it is sent by (x=1, y=0) or (1, 1)
+    permute on a ring         every device sends to the one `distance` places on (looped collectives, mtfcore.overlap)
     halo exchange of A:x      the device with block b sends to that with block b + 1; the last one to nobody
 
 Next file to read: `execute`.
@@ -19,7 +20,9 @@ def permute_axes(step: Step, mesh: Mesh) -> Axes:
 
 
 def permute_pairs(step: Step, mesh: Mesh) -> list[tuple[int, int]]:
-    """(from, to) of every device in the group; one that holds what it wants keeps it."""
+    """(from, to) of every device in the group; one that holds what it wants keeps it. On a ring all go as far."""
+    if "distance" in step.params:
+        return halo_pairs(step, mesh)
     names = permute_axes(step, mesh)
     group = Mesh([(name, mesh[name]) for name in names])
     holds, wants = _blocks(step.before[0].axes, group), _blocks(step.after.axes, group)

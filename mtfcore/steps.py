@@ -91,6 +91,8 @@ class Step:
             tail = f" {word} {', '.join(dims)}" if word and dims else ""
             if self.kind == "all_to_all":
                 tail = f" from {dims[0]} to {dims[1]}"
+            if self.kind == "permute" and "distance" in self.params:
+                tail = f", {self.params['distance']:+d} on the ring"
             return f"{kind} over {format_axes(self.axes)}{tail}"
         if self.kind in ("edge", "extend", "trim", "fold"):
             return f"{self.kind} of {self.params['dim']}"
@@ -99,6 +101,8 @@ class Step:
         if self.kind == "reduce":  # over a split dimension each device's result differs until the all-reduce
             parted = any(on and name not in self.after.names for s in self.before for name, on in s.on.items())
             return f"{self.params['fn']}{' of each part' if parted else ''}"
+        if self.kind in ("part", "put"):
+            return f"{self.kind} of {', '.join(spot.dim for spot in self.params['spots'])}"
         stage = f" {self.params['stage']}" if "stage" in self.params else ""
         return str(self.params["fn"]) if self.kind == "pointwise" else f"{self.kind}{stage}"
 

@@ -24,9 +24,9 @@ from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Program, Step, held_bytes
 
-FUSED = ("pointwise", "reshape", "slice", "mask", "window", "pad", "concat", "shift", "edge", "extend", "trim",
+FUSED = ("pointwise", "reshape", "slice", "mask", "window", "part", "pad", "concat", "shift", "edge", "extend", "trim",
          "dropout", "constant", "index", "random")  # fmt: skip
-CUTTING = ("slice", "window", "edge", "trim")  # only a part of the operand is read
+CUTTING = ("slice", "window", "part", "edge", "trim")  # only a part of the operand is read
 
 Local = tuple[tuple[Dim, Axes], ...]  # some dimensions of one device's part: each size is divided by its axes
 
@@ -133,6 +133,9 @@ def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[i
     if step.kind == "write":  # in place: of what it writes into only the rows change
         rows, at = (_joined(known[n]) for n in step.inputs[1:])
         return Work(step, loops, None, (*rows, *at), (Access(step.before[1], step.dtype, _home(step, known)),))
+    if step.kind == "put":  # in place: only the rows that are written
+        made = Access(_settled(step.before[-1]), step.dtype, "")
+        return Work(step, loops, None, _joined(known[step.inputs[-1]]), (made,))
     reads = _joined([source for n in step.inputs for source in known[n]])
     return Work(step, loops, _product(step), reads, (made,))
 

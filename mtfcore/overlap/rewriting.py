@@ -1,0 +1,152 @@
+"""A program being written anew: its steps in order, some replaced by many; values keep their numbers where they stay.
+
+`Writer.emit` appends a step and returns the value that it makes, `Writer.instead` says which new value stands for an
+old one, `Writer.ensure` brings the steps forward that make a value. Next file to read: `gathering`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from mtfcore.dims import Dim
+from mtfcore.mesh import Mesh
+from mtfcore.overlap.spots import Spot
+from mtfcore.rules.pruning import needed
+from mtfcore.sharding import Sharding
+from mtfcore.steps import Program, Step, held_bytes
+
+
+class Writer:
+    """The steps of one program, or of one loop's body, while some are replaced."""
+
+    def __init__(self, program: Program, ways: int, form: str) -> None:
+        self.program, self.mesh, self.ways, self.form = program, program.mesh, ways, form
+        self.steps: list[Step] = []
+        self.shardings, self.dtypes = dict(program.shardings), dict(program.dtypes)
+        self.made_by = {value: step for step in program.steps for value in step.outputs}
+        self.readers = readers(program)
+        self.written: set[int] = set()  # first outputs of the old steps that stand in the new program
+        self.stands_for: dict[int, int] = {}
+        self.planned: dict[int, Callable[[], None]] = {}  # old value → what writes the many steps instead of its step
+        self._next = max(self.shardings, default=-1) + 1
+
+    def now(self, value: int) -> int:
+        """The value of the new program that an old one has become."""
+        return self.stands_for.get(value, value)
+
+    def instead(self, old: int, new: int) -> None:
+        assert self.shardings[new] == self.shardings[old], (self.shardings[new], self.shardings[old])
+        self.stands_for[old] = new
+
+    def ensure(self, value: int) -> int:
+        """Write the step that makes a value, and all that it needs, unless they stand there already."""
+        step = self.made_by.get(value)
+        if step is not None and value not in self.stands_for:
+            self.keep(step)
+        return self.now(value)
+
+    def keep(self, step: Step) -> None:
+        """An old step as it was, reading what its operands have become."""
+        if step.output in self.written or step.output in self.stands_for:
+            return
+        if step.output in self.planned:
+            self.planned[step.output]()
+            return
+        inputs = tuple(self.ensure(value) for value in step.inputs)
+        self.written.add(step.output)
+        self.steps.append(step if inputs == step.inputs else dataclasses.replace(step, inputs=inputs))
+
+    def emit(self, kind: str, values: Sequence[int], after: Sharding, dtype: str, **more: Any) -> int:
+        """Append a new step of values of the new program."""
+        output, self._next = self._next, self._next + 1
+        self.shardings[output], self.dtypes[output] = after, dtype
+        more.setdefault("params", {})
+        self.steps.append(Step(kind, tuple(values), output, self._lying(values), after, dtype, **more))
+        return output
+
+    def again(self, step: Step, values: Sequence[int], after: Sharding) -> int:
+        """A local step once more, on smaller parts: its FLOPs shrink with them."""
+        whole, part = (_places(step.before, step.after, self.mesh), _places(self._lying(values), after, self.mesh))
+        flops = Fraction(step.flops * part, whole) if step.flops else Fraction(0)
+        assert flops.denominator == 1, f"{step!r} cannot be divided into {part} of {whole}"
+        return self.emit(
+            step.kind, values, after, step.dtype, params=dict(step.params), flops=int(flops), why=step.why,
+            tensor=step.tensor,
+        )  # fmt: skip
+
+    def add(self, first: int, second: int, why: str) -> int:
+        """Both together, element by element; what they still are partial sums over stays."""
+        after = self.shardings[first]
+        return self.emit("pointwise", [first, second], after, self.dtypes[first], params={"fn": "add"}, why=why)
+
+    def part(self, value: int, spots: Iterable[Spot], why: str) -> int:
+        """Of each spot's dimension, the rows there."""
+        spots = tuple(spots)
+        after = resized(self.shardings[value], {spot.dim: spot.size for spot in spots}, self.mesh)
+        if after == self.shardings[value]:
+            return value
+        return self.emit("part", [value], after, self.dtypes[value], params={"spots": spots}, why=why)
+
+    def put(self, whole: int | None, value: int, spots: Iterable[Spot], after: Sharding, why: str) -> int:
+        """A value with rows of another at the spots; without one to begin with, there are zeros around them."""
+        values = [value] if whole is None else [whole, value]
+        return self.emit("put", values, after, self.dtypes[value], params={"spots": tuple(spots)}, why=why)
+
+    def permute(self, value: int, axis: str, distance: int, why: str, tensor: int) -> int:
+        """What each device holds goes so many places on along a ring: `loop` marks that others need not wait."""
+        here, dtype = self.shardings[value], self.dtypes[value]
+        return self.emit(
+            "permute", [value], here, dtype, axes=(axis,), group=self.mesh[axis], why=why, tensor=tensor,
+            n_bytes=held_bytes(here, self.mesh, dtype), params={"distance": distance, "wrap": True, "loop": True},
+        )  # fmt: skip
+
+    def complete(self, value: int, after: Sharding) -> None:
+        """A sum that is now complete: it lies where the result does."""
+        number = next(n for n in reversed(range(len(self.steps))) if self.steps[n].output == value)
+        self.steps[number] = dataclasses.replace(self.steps[number], after=after)
+        self.shardings[value] = after
+
+    def finished(self) -> Program:
+        """The new program, without the steps that nothing reads any more."""
+        outputs = tuple(dataclasses.replace(port, value=self.now(port.value)) for port in self.program.outputs)
+        steps = needed(self.steps, {port.value for port in outputs})
+        values = {port.value for port in self.program.inputs} | {value for step in steps for value in step.outputs}
+        kept = {name: {v: known[v] for v in known if v in values}
+                for name, known in (("dtypes", self.dtypes), ("shardings", self.shardings))}  # fmt: skip
+        return dataclasses.replace(self.program, outputs=outputs, steps=steps, **kept)
+
+    def _lying(self, values: Sequence[int]) -> tuple[Sharding, ...]:
+        return tuple(self.shardings[value] for value in values)
+
+
+def readers(program: Program) -> dict[int, list[Step | None]]:
+    """Value → the steps that read it, once for each time; None stands for the caller, who gets it as an output."""
+    found: dict[int, list[Step | None]] = {value: [] for value in program.shardings}
+    for step in program.steps:
+        for value in step.inputs:
+            found[value].append(step)
+    for port in program.outputs:
+        found[port.value].append(None)
+    return found
+
+
+def resized(s: Sharding, rows: dict[str, int], mesh: Mesh) -> Sharding:
+    """The same placement with other sizes: `rows` says how many one device holds."""
+    dims = [Dim(d.name, rows[d.name] * mesh.group_size(on)) if d.name in rows else d
+            for d, on in zip(s.dims, s.axes, strict=True)]  # fmt: skip
+    return Sharding.of(tuple(dims), s.axes, s.partial)
+
+
+def rows_of(s: Sharding, dim: str, mesh: Mesh) -> int:
+    """How many of a dimension one device holds."""
+    return s.local_shape(mesh)[s.names.index(dim)]
+
+
+def _places(before: Sequence[Sharding], after: Sharding, mesh: Mesh) -> int:
+    """The number of places along all dimensions of an operation on one device: what its FLOPs are proportional to."""
+    sizes = {name: n for s in (*before, after) for name, n in zip(s.names, s.local_shape(mesh), strict=True)}
+    return math.prod(sizes.values())
