@@ -1,7 +1,7 @@
 """A GGUF file's header held against the file's size, before a reader allocates anything by it.
 
     >>> gguf_check.check(Path("mine.gguf"))
-    LayoutError: mine.gguf: tensor 'blk.3.attn_q.weight' ends at byte 98,362,433 of a file of 98,362,432; it is cut off ...
+    LayoutError: mine.gguf: tensor 'blk.3.attn_q.weight' ends at byte 98,362,433 of a file of 98,362,432; …
 
 A header is a chain of lengths that somebody else wrote: one wrong number, and a reader asks for more memory than there
 is, or reads text where numbers are. Here each is bounded by what is left of the file before it is used, and all of a

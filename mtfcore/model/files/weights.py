@@ -18,7 +18,7 @@ import numpy as np
 
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
-from mtfcore.model.files.llama import TABLES, layer_shape, matrix, place_of, row_order
+from mtfcore.model.files.llama import TABLES, matrix, place_of, row_order
 from mtfcore.model.params import Param
 
 AT_ONCE = 1 << 18  # numbers dequantized at a time: 1 MiB of f32
