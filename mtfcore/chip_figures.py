@@ -27,6 +27,7 @@ NETWORKS = {
 FIGURES = {
     "peak_bf16": "FLOP/s of one chip, 2 a multiply-add (so too peak_f32, peak_i8, peak_fp8, …)",
     "cores": "cores of one chip",
+    "clock_hz": "cycles a second of a core, in which a compiler counts",
     "hbm_bytes": "bytes of its large memory",
     "hbm_bytes_per_second": "bytes a second of that memory",
     "fast_memory_bytes": "bytes beside the matrix unit: VMEM, L2",
@@ -49,7 +50,7 @@ FIGURES = {
 }
 _PEAKS = {f"peak_{dtype}" for dtype in (*DTYPES, "fp8", "i4", "tf32")}
 _QUANTITY = re.compile(
-    r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kMGTPEmuµn]i?)?(FLOP/s|FLOPS|OP/s|B/s|bit/s|B|s)", re.IGNORECASE
+    r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kMGTPEmuµn]i?)?(FLOP/s|FLOPS|OP/s|B/s|bit/s|Hz|B|s)", re.IGNORECASE
 )
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 _PARTS = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9}
@@ -87,6 +88,8 @@ def _unit(key: str) -> tuple[str, str]:
         return "b/s", "bytes a second, e.g. 2765e9 or '2765 GB/s'"
     if key.endswith("_seconds"):
         return "s", "seconds, e.g. 1e-6 or '1 µs'"
+    if key.endswith("_hz"):
+        return "hz", "cycles a second, e.g. 1.05e9 or '1050 MHz'"
     return "b", "bytes, e.g. 95 * 2**30 or '95 GiB'"
 
 

@@ -26,6 +26,8 @@ from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
 from mtfcore.steps import Step
 from mtfcore.topologies import GridAxis
 
+Pairs = tuple[tuple[int, int], ...]
+
 
 @lru_cache(maxsize=4096)
 def route(step: Step, wired: Wiring, way: str) -> tuple[tuple[Leg, ...], tuple[Load, ...]]:
@@ -34,9 +36,15 @@ def route(step: Step, wired: Wiring, way: str) -> tuple[tuple[Leg, ...], tuple[L
     return _route(tuple(pairs), permute_axes(step, wired.mesh), wired.mesh, wired, way)
 
 
+def route_pairs(pairs: Pairs, wired: Wiring, way: str) -> tuple[tuple[Leg, ...], tuple[Load, ...]]:
+    """The same for any permute of the whole mesh, as pairs of devices (from, to)."""
+    moved = tuple((start, end) for start, end in pairs if start != end)
+    return _route(moved, wired.mesh.names, wired.mesh, wired, way) if moved else ((), ())
+
+
 @lru_cache(maxsize=4096)
 def _route(
-    pairs: tuple[tuple[int, int], ...], axes: tuple[str, ...], mesh: Mesh, wired: Wiring, way: str
+    pairs: Pairs, axes: tuple[str, ...], mesh: Mesh, wired: Wiring, way: str
 ) -> tuple[tuple[Leg, ...], tuple[Load, ...]]:
     groups = _members(mesh, axes)
     starts, ends = (_on_grid(groups[:, list(side)].ravel(), wired) for side in zip(*pairs, strict=True))

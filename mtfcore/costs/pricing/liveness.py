@@ -48,12 +48,18 @@ def peak_memory(program: Program) -> Memory:
     """What one device holds at the fullest moment of a program."""
     inputs = {port.value for port in program.inputs}
     outputs = {port.value for port in program.outputs} - inputs
-    new = updated(program.graph)
-    old = {port.name: (port.sharding, port.dtype) for port in program.inputs if port.name in new}
-    donated = {port.value for port in program.outputs if old.get(port.name) == (port.sharding, port.dtype)}
+    names = in_place(program)
+    donated = {port.value for port in program.outputs if port.name in names}
     held = {value: _held(program, value) for value in program.shardings}
     between, fullest = _fullest(program, inputs | outputs, held)
     return Memory(sum(held[v] for v in inputs), sum(held[v] for v in outputs - donated), between, fullest)
+
+
+def in_place(program: Program) -> frozenset[str]:
+    """Inputs whose memory the output of their name takes over: updated, and of the same placement and dtype."""
+    new = updated(program.graph)
+    old = {port.name: (port.sharding, port.dtype) for port in program.inputs if port.name in new}
+    return frozenset(port.name for port in program.outputs if old.get(port.name) == (port.sharding, port.dtype))
 
 
 @lru_cache(maxsize=16)
