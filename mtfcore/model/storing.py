@@ -15,7 +15,7 @@ arXiv 2211.05102, sections 3.4 (fused) and 3.6 (int8); case S14. Next file to re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtfcore.dtypes import canonical, long_name
@@ -82,21 +82,35 @@ def stored_arguments(cfg: Config, weights: str, dtype: str) -> tuple[dict[str, s
 
 def stored(cfg: Config, params: Mapping[str, Any], weights: object = "bf16") -> dict[str, np.ndarray]:
     """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them; floats keep their dtype."""
-    import numpy as np
+    return dict(stored_one_by_one(cfg, params, weights))
 
-    whole, found = stored_dtype(weights, "weights") == "i8", {}
-    firsts = {both: (first, second) for first, (both, second) in FUSED.items()}
+
+def stored_one_by_one(
+    cfg: Config, params: Mapping[str, Any], weights: object = "bf16"
+) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array) of each, made when its turn comes, so that one at a time need be held."""
+    whole = stored_dtype(weights, "weights") == "i8"
     for name, text in stored_texts(cfg).items():
         words = text.split()
-        place = [word.partition(":")[0] for word in words].index("pair") if "pair:2" in words else None
-        array = np.asarray(params[name]) if place is None else np.stack([params[n] for n in firsts[name]], place)
-        array = array.reshape([int(word.partition(":")[2]) for word in words])
+        array = _as_stored(name, words, params)
         if whole and name in OUTPUTS:
             kept = outputs(name, words)
             summed = tuple(n for n, word in enumerate(words[1:], 1) if word not in kept)
-            array, found[f"{name}_scale"] = whole_numbers(array, summed)
-        found[name] = array
-    return found
+            array, scale = whole_numbers(array, summed)
+            yield f"{name}_scale", scale
+        yield name, array
+
+
+def _as_stored(name: str, words: Sequence[str], params: Mapping[str, Any]) -> np.ndarray:
+    """One parameter, or two fused, in the dimensions in which it is stored."""
+    import numpy as np
+
+    if "pair:2" in words:
+        first = next(first for first, (both, _) in FUSED.items() if both == name)
+        array = np.stack([params[first], params[FUSED[first][1]]], words.index("pair:2"))
+    else:
+        array = np.asarray(params[name])
+    return array.reshape([int(word.partition(":")[2]) for word in words])
 
 
 def whole_numbers(array: np.ndarray, summed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
