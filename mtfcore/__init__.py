@@ -87,7 +87,8 @@ from mtfcore.tensor import Tensor
 from mtfcore.topologies import topology
 
 _LATER = {  # these load JAX, or more than a plan needs, when first used
-    "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "count": "counting", "devices": "device_pool",
+    "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "compile": "compiling.programs",
+    "count": "counting", "devices": "device_pool",
     "doctor": "diagnosis", "looped": "overlap.looping", "partitioned": "whole", "price": "costs.pricing.price",
     "search_layout": "costs.search.layouts", "single": "whole",
 }  # fmt: skip
@@ -114,6 +115,7 @@ __all__ = [
     "attach",
     "cast",
     "chip",
+    "compile",
     "concat",
     "conv",
     "cos",

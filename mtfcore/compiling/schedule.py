@@ -1,0 +1,123 @@
+"""The compiled text in the order in which it runs: one slot for each instruction, loops opened and multiplied.
+
+    >>> schedule = read(report.text)
+    >>> [slot.cycles for slot in schedule.slots if slot.cycles][:3]
+
+A TPU's text is scheduled: what stands first starts first. `-start` begins something that goes on until its `-done`; in
+between other instructions run. Each fusion carries the compiler's own estimate of its cycles, for one run. Nothing
+here knows a plan. Next file to read: `collectives`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from mtfcore.counting.hlo_parse import Computation, Instruction, Module, parse, split
+from mtfcore.counting.hlo_text import COLLECTIVES
+from mtfcore.counting.hlo_values import while_runs
+
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_SCOPE = re.compile(r'op_name="([^"]*)"')
+_STEP = re.compile(r"step(\d+)")
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """One instruction at its place in the schedule."""
+
+    instruction: Instruction
+    home: Computation
+    times: int = 1  # how often it runs: the turns of the loops around it, multiplied
+    inside: Instruction | None = None  # the fusion or asynchronous wrapper that it is a part of
+    body: tuple[Slot, ...] = ()  # of a loop: one turn
+    turns: int | None = None  # of a loop; None where its text does not say
+
+    @property
+    def opcode(self) -> str:
+        return self.instruction.opcode
+
+    @property
+    def kind(self) -> str | None:
+        """The collective that it is, or starts."""
+        return COLLECTIVES.get(self.opcode.removesuffix("-start"))
+
+    @cached_property
+    def cycles(self) -> int:
+        """What the compiler thinks that one run takes; 0 where it says nothing."""
+        found = None if self.inside else _CYCLES.search(self.instruction.rest)
+        return int(found[1]) if found else 0
+
+    @property
+    def step(self) -> str:
+        """The step of the plan it was lowered from, numbered as in the program's table (3, 17.4); empty if unknown."""
+        found = _SCOPE.search(self.instruction.rest)
+        return ".".join(_STEP.findall(found[1])) if found else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """All of a module."""
+
+    module: Module
+    order: tuple[Slot, ...]  # of the entry; loops hold their bodies
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Every slot, loop bodies after their loop, what fusions wrap after the fusion."""
+        return tuple(_opened(self.order))
+
+    @cached_property
+    def cycles(self) -> int:
+        """The compiler's cycles, loops multiplied."""
+        return sum(slot.times * slot.cycles for slot in self.slots)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be known."""
+        unknown = [slot.instruction.name for slot in self.slots if slot.opcode == "while" and slot.turns is None]
+        return tuple(f"%{name}: number of turns unknown; its body counts once" for name in unknown)
+
+
+def read(text: str) -> Schedule:
+    """Read the text of one compiled module."""
+    module = parse(text)
+    return Schedule(module, tuple(_slots(module, module.entry, 1)))
+
+
+def _opened(order: tuple[Slot, ...]) -> Iterator[Slot]:
+    for slot in order:
+        yield slot
+        yield from _opened(slot.body)
+
+
+def _slots(module: Module, home: Computation, times: int, inside: Instruction | None = None) -> Iterator[Slot]:
+    for i in home.instructions.values():
+        if i.opcode == "while":
+            yield _loop(module, i, home, times)
+        elif i.opcode == "conditional":
+            yield Slot(i, home, times)
+            for name in split(i.attributes.get("branch_computations", "").strip("{}")):
+                yield from _slots(module, module.called(name, i), times) if name else ()
+        else:
+            yield Slot(i, home, times, inside)
+            yield from _wrapped(module, i, times, inside)
+
+
+def _loop(module: Module, i: Instruction, home: Computation, times: int) -> Slot:
+    test, body = (module.called(i.attributes[key], i) for key in ("condition", "body"))
+    turns = while_runs(i, home, test, body, module)
+    inner = tuple(_slots(module, body, times * (turns if turns is not None else 1)))
+    return Slot(i, home, times, None, inner, turns)
+
+
+def _wrapped(module: Module, i: Instruction, times: int, inside: Instruction | None) -> Iterator[Slot]:
+    """What a call runs; of fusions and asynchronous wrappers, the collectives alone: their cycles are the wrapper's."""
+    names = [i.attributes[key] for key in ("calls", "to_apply", "called_computation") if key in i.attributes]
+    if i.opcode not in ("fusion", "call", "async-start") or not names:
+        return
+    for name in names:
+        inner = _slots(module, module.called(name, i), times, i if i.opcode != "call" else inside)
+        yield from inner if i.opcode == "call" else (slot for slot in inner if slot.kind)

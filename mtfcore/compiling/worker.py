@@ -1,0 +1,114 @@
+"""The compiler's process: waits for programs, compiles each for a slice, answers with texts and sizes.
+
+`process` starts it. A compiler that finds a program it cannot take may end the whole process it runs in; here that is
+this one, not a notebook's kernel. It ends by itself when nothing is asked for a while and when its parent is gone.
+What it is sent and what it answers are messages of `messages`. Next file to read: `schedule`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from mtfcore.compiling.messages import Ended, TooLate, receive, send
+
+
+def main(idle_seconds: float) -> None:
+    """Answer requests until there are none for so many seconds."""
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what the compiler prints goes where its other complaints go, not between our messages
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    while True:
+        try:
+            request = receive(0, idle_seconds)
+            send(answers, answer(request))
+        except (Ended, TooLate):
+            return
+
+
+def _end_with(parent: int) -> None:
+    """A parent that was killed closes the pipe, but a compilation would first run to its end."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(0)
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """The compiled program, or why there is none: `refused` in the compiler's words, `failed` with our own fault."""
+    import jax
+
+    try:
+        return compiled(request)
+    except jax.errors.JaxRuntimeError as error:
+        return {"refused": str(error)}
+    except Exception as error:  # whatever it is, the parent says it: nothing is swallowed
+        import traceback
+
+        return {"failed": "".join(traceback.format_exception(error))}
+
+
+def compiled(request: dict[str, Any]) -> dict[str, Any]:
+    """Lower and compile one program for the devices of a slice."""
+    mesh, version = slice_mesh(request)
+    lowered = lowering(request, mesh)
+    found: dict[str, Any] = {"stablehlo": lowered.as_text(), "version": version}
+    start = time.perf_counter()
+    made = lowered.compile()
+    seconds = time.perf_counter() - start
+    return found | {"text": made.as_text(), "memory": sizes(made.memory_analysis()), "compile_seconds": seconds}
+
+
+def slice_mesh(request: dict[str, Any]) -> tuple[Any, str]:
+    """The program's mesh over the slice's devices, and what the compiler calls itself."""
+    import jax
+    import numpy as np
+    from jax.experimental import topologies
+
+    target, mesh = request["target"], request["program"].mesh
+    found = topologies.get_topology_desc(topology_name=target.name, platform="tpu", **target.options)
+    by_place = {(*device.coords, device.core_on_chip): device for device in found.devices}
+    devices = np.array([by_place[place] for place in target.at], dtype=object)
+    auto = (jax.sharding.AxisType.Auto,) * len(mesh.names)
+    shape = tuple(mesh.shape.values())
+    return jax.sharding.Mesh(devices.reshape(shape), mesh.names, axis_types=auto), _version(found.devices[0])
+
+
+def lowering(request: dict[str, Any], mesh: Any) -> Any:
+    """The program as it is handed to the compiler: our steps, or whole arrays for the compiler to partition."""
+    import jax
+
+    from mtfcore.runs import Run
+    from mtfcore.whole import partitioned
+
+    program, donate = request["program"], tuple(request["donate"])
+    run = Run(program, mesh)
+    if not request["partitioned"]:
+        return run.donating(donate).lower(*run.shapes)
+    places = [jax.sharding.NamedSharding(mesh, port.sharding.partition_spec()) for port in program.inputs]
+    shapes = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=at) for s, at in zip(run.shapes, places, strict=True)]
+    given = tuple(n for n, port in enumerate(program.inputs) if port.name in donate)
+    return jax.jit(partitioned(program, mesh).fn, donate_argnums=given).lower(*shapes)
+
+
+def sizes(found: Any) -> dict[str, int]:
+    """Bytes of one device by what they are for."""
+    return {
+        "arguments": found.argument_size_in_bytes, "outputs": found.output_size_in_bytes,
+        "temporaries": found.temp_size_in_bytes, "aliased": found.alias_size_in_bytes,
+        "code": found.generated_code_size_in_bytes,
+    }  # fmt: skip
+
+
+def _version(device: Any) -> str:
+    """`libtpu 0.0.52, TFRT TPU v4, Built on Nov 5 2026 01:07:28`: what the compiler is, and says of itself."""
+    said = getattr(getattr(device, "client", None), "platform_version", "")
+    lines = [line.split(" (")[0] for line in said.splitlines() if line and line != "PJRT C API"]
+    return ", ".join([f"libtpu {importlib.metadata.version('libtpu')}", *lines])
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
