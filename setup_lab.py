@@ -2,11 +2,13 @@
 
     python setup_lab.py lab          # JupyterLab on the first lesson (--no-browser, --port 9000)
     python setup_lab.py test         # all tests but the long ones; further words go to pytest
-    python setup_lab.py test-long | bench | lint | lessons
+    python setup_lab.py test-long | bench | lint | lessons | peers
 
-The first run makes the folder .venv and installs the versions pinned in pyproject.toml and constraints.txt into it;
-later runs see that the pins are unchanged and start at once. Nothing is written outside this folder: JupyterLab's
-settings for the lessons lie in .lab. Only the standard library is used, and an old Python gets far enough to say so.
+`peers` builds another engine into .peers, for comparisons; nothing else needs it. The first run of the others makes
+the folder .venv and installs the versions pinned in pyproject.toml and constraints.txt into it; later runs see that the
+pins are unchanged and start at once. The real model that lessons and tests use is fetched too, unless it is there or
+the environment variable LITE is 1. Nothing is written outside this folder: the model and JupyterLab's settings for the
+lessons lie in .lab. Only the standard library is used, and an old Python gets far enough to say so.
 
 Next file to read: pyproject.toml, for what gets installed.
 """
@@ -168,6 +170,45 @@ def run_or_explain(command: list[str], doing: str) -> None:
         )
 
 
+# ---- the model, and another engine to compare with ----
+
+
+def fetch_model(python: pathlib.Path) -> bool:
+    """Bring the real model if it is not there; without it everything else works, so a failure is only said."""
+    if os.environ.get("LITE") == "1":
+        say("LITE=1: the real model is not fetched, and tests that need it are skipped")
+        return False
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    done = subprocess.run([str(python), "-m", "mtfcore.model", "fetch"], cwd=ROOT, check=False, **pipes)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        say(f"The real model is not here; all but what needs it will work. LITE=1 leaves it out.\n{said}\n")
+    return done.returncode == 0
+
+
+PEER_FLAGS = "-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON"  # a native build crashes
+# at the first token on machines with AMX
+
+
+def build_peers() -> int:
+    """The engines that nobody here wrote, in .peers: apart, so that they cannot disturb the lab's environment."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    folder = ROOT / ".peers"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not works(python):
+        run_or_explain([sys.executable, "-m", "venv", "--clear", str(folder)], "making .peers")
+    say("Building what to compare with, from source: about 5 minutes, and a C++ compiler is needed")
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        os.environ.setdefault("CMAKE_ARGS", PEER_FLAGS)
+    command = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
+    wanted = project["optional-dependencies"]["peers"]
+    run_or_explain([*command, "-c", "constraints.txt", *wanted], "building .peers")
+    say(f"Built. To make the stored expectations again: {python} -m tests.model.files.peer")
+    return 0
+
+
 # ---- the lab ----
 
 LAB_FILES = {
@@ -308,13 +349,20 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="setup_lab.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=["lab", *commands])
+    parser.add_argument("command", choices=["lab", *commands, "peers"])
     parser.add_argument("words", nargs=argparse.REMAINDER, help="passed on to what is run")
     options = parser.parse_args(words)
     if options.command == "lab":
         lab_options(options.words)  # a mistyped word is said before minutes of installing
-        return lab(ensure_environment("lab"), options.words)
-    command = [str(ensure_environment("test")), *commands[options.command], *options.words]
+        python = ensure_environment("lab")
+        fetch_model(python)
+        return lab(python, options.words)
+    if options.command == "peers":
+        return build_peers()
+    python = ensure_environment("test")
+    if options.command in ("test", "test-long"):
+        fetch_model(python)
+    command = [str(python), *commands[options.command], *options.words]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

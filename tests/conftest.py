@@ -40,6 +40,18 @@ settings.register_profile("default", max_examples=100, **_common)
 settings.register_profile("long", max_examples=2_000, **_common)
 
 
+@pytest.fixture(scope="session")
+def real_model():
+    """The model that `make test` fetches. With LITE=1 it may be missing; otherwise a test that needs it then fails."""
+    from mtfcore.model.files import known, load
+
+    path = known.path_of("smollm2-135m")
+    if os.environ.get("LITE") == "1" and not path.is_file():
+        pytest.skip("LITE=1: the real model was not fetched")
+    assert path.is_file(), f"{path} is missing: python -m mtfcore.model fetch, or LITE=1 to leave such tests out"
+    return load("smollm2-135m")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="also run tests marked long, and more random programs in others"

@@ -52,6 +52,14 @@ def test_constraints_agree_with_the_direct_pins(project):
     assert {name: locked().get(normal(name)) for name in plain} == plain
 
 
+def test_what_is_compared_with_is_pinned_too_and_installed_only_when_asked_for(project):
+    peers = project["optional-dependencies"]["peers"]
+    assert [wanted for wanted in peers if not PIN.fullmatch(wanted)] == []
+    plain = dict(wanted.split("==") for wanted in peers)
+    assert {name: locked().get(normal(name)) for name in plain} == plain
+    assert not set(peers) & set(direct(project))
+
+
 def test_constraints_leave_jax_to_the_markers():
     assert not {"jax", "jaxlib"} & set(locked())
 

@@ -27,6 +27,7 @@ def setup(monkeypatch, tmp_path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setenv("LITE", "1")  # no model is fetched but where a test says so
     return module
 
 
@@ -195,8 +196,57 @@ def test_further_words_reach_pytest(setup, monkeypatch, tmp_path):
     assert seen.read_text() == "-k sharding --maxfail=1"
 
 
+def fetching(monkeypatch, tmp_path, status: int, said: str) -> pathlib.Path:
+    """A stand-in for the environment's Python whose `-m mtfcore.model fetch` ends like that."""
+    monkeypatch.delenv("LITE")
+    (tmp_path / "mtfcore" / "model").mkdir(parents=True)
+    for name in ("mtfcore", "mtfcore/model"):
+        (tmp_path / name / "__init__.py").touch()
+    code = f"import sys\nprint({said!r}, *sys.argv[1:], file=sys.stderr)\nsys.exit({status})"
+    (tmp_path / "mtfcore" / "model" / "__main__.py").write_text(code, encoding="utf-8")
+    return pathlib.Path(sys.executable)
+
+
+def test_the_model_is_fetched_by_the_environments_own_python(setup, monkeypatch, tmp_path, capfd):
+    assert setup.fetch_model(fetching(monkeypatch, tmp_path, 0, "quietly")) is True
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("command", ["lab", "test"])
+def test_a_fetch_that_fails_is_said_and_stops_nothing(setup, monkeypatch, tmp_path, capfd, command):
+    python = fetching(monkeypatch, tmp_path, 1, "no connection:")
+    monkeypatch.setattr(setup, "ensure_environment", lambda extra: python)
+    monkeypatch.setattr(setup, "lab", lambda python, words: 5)
+    monkeypatch.setattr(setup, "developer_commands", lambda: {"test": ["-c", "raise SystemExit(5)"]})
+    assert setup.main([command]) == 5
+    said = capfd.readouterr().out
+    assert "The real model is not here; all but what needs it will work. LITE=1 leaves it out.\n" in said
+    assert "no connection: fetch" in said
+
+
+def test_lite_fetches_nothing_and_says_so(setup, monkeypatch, capsys):
+    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: pytest.fail("it tried to fetch"))
+    assert setup.fetch_model(pathlib.Path("python")) is False
+    assert "tests that need it are skipped" in capsys.readouterr().out
+
+
+def test_peers_are_built_apart_and_pinned(setup, monkeypatch, tmp_path, capsys):
+    checkout(tmp_path)
+    done = []
+    monkeypatch.delenv("CMAKE_ARGS", raising=False)
+    monkeypatch.setenv("CMAKE_ARGS", "-DMINE=ON")
+    monkeypatch.setattr(setup, "run_or_explain", lambda command, doing: done.append(command))
+    assert setup.main(["peers"]) == 0
+    venv, install = done
+    assert venv[-1] == str(tmp_path / ".peers")
+    assert pathlib.Path(install[0]).parents[1] == tmp_path / ".peers"
+    assert install[-1].startswith("llama-cpp-python==")
+    assert os.environ["CMAKE_ARGS"] == "-DMINE=ON", "what a builder asks for stands"
+
+
 LAB_HERE = """
-import importlib.util, pathlib, sys
+import importlib.util, os, pathlib, sys
+os.environ["LITE"] = "1"
 spec = importlib.util.spec_from_file_location("setup_lab", sys.argv[1])
 setup = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(setup)
