@@ -35,6 +35,11 @@ def possible(
     return faults + _head_faults(cfg, found, attention, sizes, batch)
 
 
+def heads_fit(cfg: Config, ffn: str, attention: str, mesh: Mesh | str, batch: int) -> bool:
+    """Whether the heads, whatever else, divide as the partition needs."""
+    return not _head_faults(cfg, FEEDFORWARD[ffn], attention, present(as_mesh(mesh)), batch)
+
+
 def _word_faults(ffn: object, attention: object, phase: object) -> list[str]:
     asked = (("ffn", ffn, FEEDFORWARD), ("attention", attention, ATTENTION), ("phase", phase, PHASES))
     return [f"no {name} {word!r:.100}; {nearest(word, legal)}" for name, word, legal in asked if word not in legal]
