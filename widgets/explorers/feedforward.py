@@ -20,11 +20,13 @@ import ipywidgets
 import mtfcore as mtf
 from widgets.controls import Button, Control
 from widgets.explorers import feedforward_inputs as inputs
+from widgets.explorers.feedforward_figures import known, work_out
 from widgets.explorers.feedforward_inputs import START, layer_of, mesh_of, mesh_text
 from widgets.explorers.feedforward_lies import lying, totals_html
 from widgets.explorers.feedforward_program import LayerProgram
 from widgets.explorers.feedforward_run import Ran, run_watched, small_layer
 from widgets.figures.feedforward import layer_facts, program_of, reason
+from widgets.figures.feedforward_published import figure_facts, figure_sentence, figure_svg, figure_table
 from widgets.figures.feedforward_svg import feedforward_html, saved_feedforward
 from widgets.figures.feedforward_words import sentence, table
 from widgets.figures.live_traffic import live_facts, run_words
@@ -33,6 +35,7 @@ from widgets.figures.program_html import steps_html
 from widgets.figures.slices import mesh_facts
 from widgets.frame import Frame, Progress, Result, Shown
 from widgets.numbers import count, tagged_html
+from widgets.queue import RunQueue
 from widgets.state import State, call_text
 from widgets.views.live_view import LiveView
 from widgets.views.pick_view import STYLE, PickView
@@ -40,7 +43,7 @@ from widgets.views.slices_view import SlicesView
 from widgets.views.steps_view import StepsView
 
 MOST_LIVE = 64  # devices; slices of more are drawn when the hand lets go
-LOOKING = ("step",)
+LOOKING = ("step", "counted", "chart")  # settings that a run does not depend on
 
 
 class FeedforwardExplorer(Frame):
@@ -53,6 +56,7 @@ class FeedforwardExplorer(Frame):
 
     def __init__(self, **settings: Any) -> None:
         self.ran: tuple[State, Ran] | None = None  # the last run, and the settings that it is of
+        self.asking = RunQueue(self._told_more, on_error=self.tell)  # for figures 6 and 7
         super().__init__(**settings)
         self.children = [*self.children, self.results, self.below]  # under the sentence, which stays at the controls
 
@@ -66,6 +70,7 @@ class FeedforwardExplorer(Frame):
         return view
 
     def close(self) -> None:
+        self.asking.stop()
         for part in (self.slices, self.steps, self.live, self.results, self.below):
             part.layout.close()
             part.close()
@@ -102,14 +107,19 @@ class FeedforwardExplorer(Frame):
         is_other = asked not in ("best", facts["chosen"])
         notes = (f"{asked} {reason(asked, layer, mesh)}, so the best is shown",) if is_other else ()
         facts["program"] = program_facts(program_of(facts["chosen"], layer, mesh))
-        said = sentence(facts)
-        if self.ran is not None and self.ran[0] == self._of_run(state):
+        said, rows = sentence(facts), table(facts)
+        if (figure := state["chart"]) != "layer":
+            facts["figure"] = figure_facts(figure, known(figure))
+            said, rows = f"{figure_sentence(facts['figure'])} {said}", [*figure_table(facts["figure"]), *rows]
+        if self.ran is not None and self.ran[0] == self.run_settings():
             said = f"{self.ran[1].sentence}\n{said}"
-        return Shown(said, facts, table(facts), notes, tuple(inputs.ways_to(facts, layer, mesh)))
+        return Shown(said, facts, rows, notes, tuple(inputs.ways_to(facts, layer, mesh)))
 
     def paint(self, shown: Shown) -> None:
         facts, state = shown.facts, self.state
-        self.picture.show(feedforward_html(facts))
+        self.picture.show(_html(facts))
+        if state["chart"] != "layer" and len(known(state["chart"])) < len(facts["figure"]["points"]):
+            self.asking.latest(lambda settings: work_out(settings["chart"]), state)
         if facts["devices"] <= MOST_LIVE or not self.slices.drawing["panels"]:
             self._show_slices()
         rows = facts["program"]["steps"]
@@ -131,10 +141,17 @@ class FeedforwardExplorer(Frame):
             self._show_slices()
 
     def still(self, shown: Shown) -> str:
-        return f'<style>{STYLE}</style><div class="mw-picks">{feedforward_html(shown.facts)}</div>'
+        return f'<style>{STYLE}</style><div class="mw-picks">{_html(shown.facts)}</div>'
 
     def svg(self) -> str:
-        return saved_feedforward(self.value) if self.value else ""
+        return saved_feedforward(self.value, _chart(self.value)) if self.value else ""
+
+    def _told_more(self, progress: Progress) -> None:
+        """One more point of a figure is known."""
+        with self.drawing:
+            self._notes = list(self._said)
+            self._redraw()
+            self.refresh_still()
 
     def _say(self, change: Any = None) -> None:
         super()._say(change)
@@ -143,7 +160,7 @@ class FeedforwardExplorer(Frame):
     def call_code(self) -> str:
         always = ("batch", "length", "x", "y", "z")
         shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
-        return call_text(self.call, {key: value for key, value in shown.items() if key not in LOOKING})
+        return call_text(self.call, shown)
 
     # The same layer in `program` --------------------------------------------------------------------------------
 
@@ -160,21 +177,17 @@ class FeedforwardExplorer(Frame):
 
     # Running ----------------------------------------------------------------------------------------------------
 
-    def _of_run(self, state: State) -> State:
-        """The settings that a run depends on: not the batch, which is small in any case."""
-        found = {name: state[name] for name in ("d_model", "d_ff", "x", "y", "z", "gated", "weights")}
-        chosen = state["layout"]
-        if chosen == "best" or reason(chosen, layer_of(state), mesh_of(state)):
-            chosen = layer_facts(layer_of(state), mesh_of(state))["best"]
-        return {**found, "layout": chosen, "length": min(state["length"], 2)}
-
     def run_settings(self) -> State:
-        return {name: value for name, value in self.state.items() if name not in (*LOOKING, "counted")}
+        return {name: value for name, value in self.state.items() if name not in LOOKING}
 
     def run(self, settings: State) -> Iterator[Progress]:
         """The chosen layout's steps on simulated devices, its traffic as it happens, its answer checked."""
-        of_run = self._of_run({**START, **settings})
-        small = small_layer(of_run["layout"], layer_of({**START, **settings}), mesh_of(settings))
+        layer, mesh = layer_of({**START, **settings}), mesh_of(settings)
+        inputs.check({**START, **settings})
+        chosen = layer_facts(layer, mesh, settings["layout"])["chosen"]
+        if not chosen:
+            inputs.refuse_all(layer, mesh)
+        small = small_layer(chosen, layer, mesh)
         program, total = small.program, sum(step.times for step in small.program.collectives())
         total *= program.mesh.size
         yield Progress(0, total + 1, f"starting {count(program.mesh.size, 'simulated device')}")
@@ -185,17 +198,17 @@ class FeedforwardExplorer(Frame):
                 self._tell(program, tally, "running")
                 yield Progress(tally.n_events, total + 1, f"{tally.n_events:,} of {total:,} events")
         except StopIteration as end:
-            self.ran = (of_run, end.value)
-            self._tell(program, end.value.tally, "finished")
+            self.ran = (settings, end.value)
+            self._tell(program, end.value.tally, "finished", end.value.details)
             return end.value
         finally:
             running.close()
 
-    def _tell(self, program: mtf.Program, tally: Any, how: str) -> None:
+    def _tell(self, program: mtf.Program, tally: Any, how: str, details: str = "") -> None:
         """The run's traffic so far, in a part that stands from the first run on."""
         with self.drawing:
             facts = live_facts(program, tally)
-            self.live.show(facts, tagged_html(f"{self.call} at a small size. {run_words(facts, how)}"))
+            self.live.show(facts, tagged_html(f"{program.name} at a small size. {run_words(facts, how)} {details}"))
             if not self.results.children:
                 self.results.children = (self.live,)
 
@@ -214,11 +227,20 @@ class FeedforwardExplorer(Frame):
         return "stopped" if result.stopped else "run, and checked against one device"
 
 
+def _chart(facts: Any) -> str:
+    """A figure of the paper instead of the lines; nothing where it is the lines."""
+    return figure_svg(facts["figure"]) if "figure" in facts else ""
+
+
+def _html(facts: Any) -> str:
+    return feedforward_html(facts, _chart(facts))
+
+
 def feedforward(model: str = "", **settings: Any) -> FeedforwardExplorer:
     """Compare the five layouts of a feedforward layer: what they move, where it lies, and run one.
 
     Settings: d_model and d_ff (or a model's), batch (sequences), length (new tokens of each; 1 is a decode step), x, y,
     z, layout ("best" or one of the five), gated ("yes" or "no"), weights ("bf16" or "int8"), counted ("sent", or
-    "paper", which lets (K-1)/K be 1), step (of the list).
+    "paper", which lets (K-1)/K be 1), chart ("layer", "Figure 6", "Figure 7"), step (of the list).
     """
     return FeedforwardExplorer(**{**(inputs.sizes_of_model(model) if model else {}), **settings})

@@ -23,13 +23,23 @@ from widgets.state import State
 
 START: State = {
     "d_model": 18432, "d_ff": 73728, "batch": 512, "length": 1, "x": 4, "y": 4, "z": 4, "layout": "best",
-    "gated": "no", "weights": "bf16", "counted": "sent", "step": 0,
+    "gated": "no", "weights": "bf16", "counted": "sent", "chart": "layer", "step": 0,
 }  # fmt: skip
 MOST_DEVICES, MOST_BATCH, MOST_LENGTH, LARGEST = 256, 1 << 13, 1 << 13, 1 << 20
 GATES = (("no", "none, as the paper counts"), ("yes", "with a gate (SwiGLU)"))
 WEIGHTS = (("bf16", "bf16"), ("int8", "int8"))
+CHARTS = (
+    ("layer", "this layer by tokens"), ("Figure 6", "Figure 6: decode on more chips"),
+    ("Figure 7", "Figure 7: prefill of more tokens"),
+)  # fmt: skip
 COUNTED = (("sent", "as they are sent"), ("paper", "as the paper does"))
-WORDS = {"layout": ("best", *LAYOUTS), "gated": ("no", "yes"), "weights": ("bf16", "int8"), "counted": COUNTS}
+WORDS = {
+    "layout": ("best", *LAYOUTS),
+    "gated": ("no", "yes"),
+    "weights": ("bf16", "int8"),
+    "counted": COUNTS,
+    "chart": tuple(dict(CHARTS)),
+}
 ENDS = {
     "d_model": (1, LARGEST), "d_ff": (1, LARGEST), "batch": (1, MOST_BATCH), "length": (1, MOST_LENGTH),
     "x": (1, MOST_DEVICES), "y": (1, MOST_DEVICES), "z": (1, MOST_DEVICES),
@@ -54,6 +64,7 @@ def controls(state: State) -> list[Control]:
         IntBox("d_ff", state["d_ff"], "F", "Layer", "d_ff", high=LARGEST),
         Choice("gated", state["gated"], "gate", "Layer", options=GATES),
         Choice("weights", state["weights"], "weights", "Layer", options=WEIGHTS),
+        Choice("chart", state["chart"], "chart", "Layer", options=CHARTS),
         Choice("counted", state["counted"], "count bytes", "Layer", "the paper lets (K-1)/K be 1", options=COUNTED),
     ]  # fmt: skip
 
@@ -111,6 +122,8 @@ def check(state: State) -> None:
             f"{name} is {state[name]:,}; it goes from {low:,} to {high:,}" for name, (low, high) in outside.items()
         ]
         legal = {name: min(max(state[name], low), high) for name, (low, high) in outside.items()}
+        n = math.prod({**state, **legal}[axis] for axis in "xyz")
+        legal |= {name: _multiple(legal[name], n) for name in legal.keys() & {"d_model", "d_ff"}}
         label = ", ".join(f"{name} {n:,}" for name, n in legal.items())
         raise Refused("\n".join(words), [Offer(f"use {label}", legal)])
     if (devices := state["x"] * state["y"] * state["z"]) > MOST_DEVICES:

@@ -1,7 +1,7 @@
 """Where the chosen layout's tensors lie, as facts for the slices, and the totals beside its steps.
 
     >>> [tensor["name"] for tensor in lying("ws2d", Layer(18432, 73728), (4, 4, 4))]
-    ['x at rest', 'x multiplied', 'W_in at rest', 'W_in multiplied', 'hidden multiplied', 'W_out multiplied']
+    ['x rests', 'x used', 'W_in rests', 'W_in used', 'hidden used', 'W_out used']
 
 Batch and length are drawn as one dimension of tokens. Next file to read: `feedforward`.
 """
@@ -19,8 +19,8 @@ from widgets.figures.slices import facts
 from widgets.numbers import origin, quantity, tagged_html
 
 SHOWN = {
-    "x at rest": "residual", "x multiplied": "x", "W_in at rest": "stored", "W_in multiplied": "w_in",
-    "hidden multiplied": "h", "W_out multiplied": "w_out",
+    "x rests": "residual", "x used": "x", "W_in rests": "stored", "W_in used": "w_in",
+    "hidden used": "h", "W_out used": "w_out",
 }  # fmt: skip
 
 

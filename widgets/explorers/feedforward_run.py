@@ -66,19 +66,18 @@ class Ran:
 
     @property
     def sentence(self) -> str:
-        """What this run has shown; nothing of how long it took."""
-        n = count(self.small.program.mesh.size, "simulated device")
-        sent, planned = self.tally.total, self.small.program.link_bytes().total
+        """What this run has shown, in one line; nothing of how long it took."""
+        n, sent = count(self.small.program.mesh.size, "simulated device"), self.tally.total
         if not self.same:
-            return f"On {n} the answer of {self.small.layout} is NOT that of one device: {self.error:.2g} apart."
+            return f"Run on {n}: the answer of {self.small.layout} is NOT that of one device."
         told = origin(quantity(sent, "iB"), "counted")
-        as_planned = (
-            "as planned" if sent == planned else f"not the {origin(quantity(planned, 'iB'), 'modelled')} planned"
-        )
-        return (
-            f"Run on {n} ({self.small.words}): the answer of {self.small.layout} is that of one device "
-            f"(largest difference {self.error:.0e} of the largest value), and one device sent {told}, {as_planned}."
-        )
+        as_planned = "as planned" if sent == self.small.program.link_bytes().total else "which is not as planned"
+        return f"Run on {n}: the answer of {self.small.layout} is that of one device; each sent {told}, {as_planned}."
+
+    @property
+    def details(self) -> str:
+        """At which size, and how near."""
+        return f"{self.small.words}; largest difference {self.error:.0e} of the oracle's largest value."
 
 
 def small_layer(layout: str, layer: Layer, mesh: Mesh3) -> Small:

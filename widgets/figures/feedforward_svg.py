@@ -21,7 +21,7 @@ from widgets.figures.svg import tag, text
 from widgets.numbers import origin, quantity, tagged_html
 
 TOKENS = (32.0, 3.3e7)
-WIDTH, HEIGHT = 600.0, 330.0
+WIDTH, HEIGHT = 500.0, 330.0
 LINES = {
     "ws1d": ("#8C8C8C", "7 4"), "ws2d": ("#CC79A7", None), "wg_x": ("#B8860B", "9 3 2 3"), "wg_xy": ("#8E5BD0", "2 3"),
     "wg_xyz": ("#2A9D9D", None),
@@ -31,12 +31,12 @@ HALO = "paint-order:stroke;stroke:var(--jp-layout-color0,#fff);stroke-width:3px"
 CUT = 6.0  # times the best, beyond which a bar is cut
 
 
-def feedforward_html(facts: Facts) -> str:
-    """The lines, and beside them the bars with their legend."""
-    marks = legend([PARTS[part] for part in PARTS])
+def feedforward_html(facts: Facts, chart: str = "") -> str:
+    """The lines, or another chart instead, and beside them the bars with their legend."""
+    marks, drawn = legend([PARTS[part] for part in PARTS]), chart or lines_svg(facts)
     return (
-        f'<div class="mw-charts mw-feedforward"><div class="mw-slot mw-lines">{lines_svg(facts)}</div>'
-        f'<div class="mw-slot mw-bars">{bars(facts)}{marks}{formula_html(facts)}</div></div>'
+        f'<div class="mw-charts"><div class="mw-slot" style="flex:1.3 1 430px">{drawn}</div>'
+        f'<div class="mw-slot" style="flex:1 1 340px">{bars(facts)}{marks}{formula_html(facts)}</div></div>'
     )
 
 
@@ -54,9 +54,11 @@ def formula_html(facts: Facts) -> str:
     row = next(row for row in facts["rows"] if row["layout"] == facts["chosen"])
     lines = [_formula(facts, row, part, words) for part, words in FORMULAS[row["layout"]].items()]
     lines += ["<tr><td>&nbsp;</td></tr>"] * (2 - len(lines))
-    head = f"<b>{row['layout']}</b> in numbers, times bytes each"
-    count = "" if facts["counted"] == "paper" else " and (K−1)/K of a group of K"
-    return f'<div class="mw-formula"><div>{head}{count}</div><table>{"".join(lines)}</table></div>'
+    head = f"<b>{row['layout']}</b>: numbers, times bytes"
+    count = "" if facts["counted"] == "paper" else " and (K−1)/K"
+    return (
+        f'<div class="mw-formula" style="margin-top:6px"><div>{head}{count}</div><table>{"".join(lines)}</table></div>'
+    )
 
 
 def _formula(facts: Facts, row: Facts, part: str, words: str) -> str:
@@ -64,12 +66,14 @@ def _formula(facts: Facts, row: Facts, part: str, words: str) -> str:
         words = {"weights": words.replace("2", "3", 1), "hidden": words.replace("2", "3", 1)}.get(part, words)
     n_bytes = tagged_html(origin(quantity(row["parts"][part], "iB"), "modelled"))
     what = {"x": "x", "hidden": "hidden", "weights": "weights"}[part]
-    return f"<tr><th scope='row'>{what}</th><td>{words}</td><td data-moved='{part}'>{n_bytes}</td></tr>"
+    pad = 'style="padding:0 12px 0 0;text-align:left"'
+    cells = f'<td {pad}>{words}</td><td data-moved="{part}">{n_bytes}</td>'
+    return f'<tr><th scope="row" {pad}>{what}</th>{cells}</tr>'
 
 
-def saved_feedforward(facts: Facts) -> str:
+def saved_feedforward(facts: Facts, chart: str = "") -> str:
     """Both as one SVG file, dark on white."""
-    placed = [lines_svg(facts), tag("g", bars(facts), transform=f"translate({WIDTH:.0f} 0)")]
+    placed = [chart or lines_svg(facts), tag("g", bars(facts), transform=f"translate({WIDTH:.0f} 0)")]
     size = {"width": WIDTH + 420, "height": HEIGHT}
     return tag("svg", tag("rect", **size, fill="#fff"), *placed, **size, color="#111",
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip
@@ -93,17 +97,18 @@ def lines_svg(facts: Facts) -> str:
 
 def _title(facts: Facts) -> str:
     ratio = quantity(facts["d_ff"] / facts["d_model"])
-    x, y, z = facts["mesh"]
-    how = "modelled" if facts["counted"] == "sent" else "modelled, counted as the paper does"
-    return f"What one device moves for a layer ({how}): F/E = {ratio}, x:{x} y:{y} z:{z}"
+    how = "modelled" if facts["counted"] == "sent" else "modelled, as the paper counts"
+    return f"F/E = {ratio}: what one device moves for a layer ({how})"
 
 
 def axes_of(facts: Facts) -> LogAxes:
     """A ground that stays while the batch moves."""
     values = [max(at(row["line"], tokens), 1.0) for row in facts["rows"] if row["line"] for tokens in TOKENS]
-    y_title = "bytes sent by a device"
-    return LogAxes(TOKENS, around([*values, *(p["n_bytes"] for p in facts["published"])], 1.0), "tokens in the batch",
-                   y_title, "", "B", width=WIDTH, height=HEIGHT, left=64.0, right=58.0)  # fmt: skip
+    low, high = around([*values, *(p["n_bytes"] for p in facts["published"])], 1.0)
+    return LogAxes(
+        TOKENS, (low, max(high, 1000 * low)), "tokens in the batch", "bytes sent by a device", y_unit="B", width=WIDTH,
+        height=HEIGHT, left=64.0, right=58.0,
+    )  # fmt: skip
 
 
 def at(line: tuple[float, float], tokens: float) -> float:
