@@ -57,7 +57,7 @@ BURNING = {
     "times a text": "{{ 10 ** 9 * 'x' }}",
     "a large power": "{{ 10 ** 10 ** 10 }}",
     "many powers": "{{ 9 ** 9 ** 9 ** 9 }}",
-    "numbers that grow": "{% set ns = namespace(n=3) %}{% for i in range(99) %}{% set ns.n = ns.n * ns.n %}{% endfor %}",
+    "numbers that grow": "{% set ns = namespace(n=3) %}{% for i in range(99) %}{% set ns.n = ns.n ** 2 %}{% endfor %}",
     "a number of many digits": "{{ " + "9" * 5000 + " }}",
     "doubling by ~": "{% set s = 'ab' %}" + "{% set s = s ~ s %}" * 60 + "{{ s }}",
     "doubling by +": "{% set s = 'ab' %}" + "{% set s = s + s %}" * 60 + "{{ s }}",
