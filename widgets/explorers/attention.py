@@ -53,18 +53,18 @@ class Attention(Growing):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.children = [*self.children, self.results]  # below the sentence, which stays beside the controls
+        self.children = [*self.children, self.results, self.below]  # sentence and traffic stay near the controls
 
     def make_picture(self) -> SlicesView:
         self.charts, self.live = PickView(label="memory, steps, contexts and times by heads and by batch"), LiveView()
         self.charts.on_pick(self._picked)
         self.live.observe(self._point, "pair")
         self.live.layout.display = "none"
-        self.results = ipywidgets.VBox([self.live])
+        self.below, self.results = ipywidgets.VBox([self.charts]), ipywidgets.VBox([self.live])
         return SlicesView()
 
     def close(self) -> None:
-        for part in (self.charts, self.live, self.results):
+        for part in (self.charts, self.live, self.below, self.results):
             part.layout.close()
             part.close()
         super().close()
@@ -96,10 +96,12 @@ class Attention(Growing):
         return Shown(sentence(facts), facts, table(facts), notes, tuple(ways_on(facts)))
 
     def paint(self, shown: Shown) -> None:
-        if self.charts not in self.stage.children:
-            self.stage.children = [self.picture, self.charts]
         self.picture.show(shown.facts["holds"]["mesh"], shown.facts["holds"]["tensors"])
         self.charts.show(attention_html(shown.facts))
+
+    def _say(self, change: Any = None) -> None:
+        super()._say(change)
+        (self.below.remove_class if self._true else self.below.add_class)("mw-dim")
 
     def still(self, shown: Shown) -> str:
         held = shown.facts["holds"]
@@ -145,23 +147,30 @@ class Attention(Growing):
     def _pause(self, program: mtf.Program) -> float:
         return min(0.4, SLOW_SECONDS / max(len(program.collectives()), 1)) if self.pace == "slow" else 0.0
 
+    def _finished(self, result: Result) -> None:
+        """A run is kept with its settings; what was looked at is only drawn."""
+        if isinstance(result.value, Ran) or result.settings.keys() == set(OF_THE_RUN):
+            super()._finished(result)
+            return
+        self.redraw()
+        self._mark(False, f"looked at {self.what()}")
+        self.age_result()
+
     def show_result(self, result: Result) -> None:
         if isinstance(result.value, Ran):
             self._show_ran(result.value)
-        else:
-            super().show_result(result)
 
-    def result_part(self) -> ipywidgets.VBox | None:
-        return self.results if self.result is not None and isinstance(self.result.value, Ran) else None
+    def result_part(self) -> ipywidgets.VBox:
+        return self.results
 
     def _stamp(self, result: Result) -> str:
-        """What was run and looked at; never how long it took, which says nothing about hardware."""
-        if not isinstance(result.value, Ran):
-            return super()._stamp(result)
+        """What was run; never how long it took, which says nothing about hardware."""
         if self.stale:
             old = ", ".join(f"{key} {value}" for key, value in result.settings.items() if self.state[key] != value)
             return f"the traffic below is for {old}"
-        return "stopped" if result.stopped else f"{result.value.tally.n_events:,} events, all of this run"
+        if result.stopped or not isinstance(result.value, Ran):
+            return "stopped"
+        return f"{result.value.tally.n_events:,} events, all of this run"
 
     def _show_ran(self, ran: Ran) -> None:
         with self.drawing:

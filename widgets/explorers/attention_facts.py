@@ -11,6 +11,7 @@ file to read: `../figures/attention_words`.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ from widgets.explorers.attention_inputs import BY, padded_to
 from widgets.explorers.attention_program import FFN, attention_program
 from widgets.figures.slices import facts as slices_facts
 from widgets.figures.slices import mesh_facts
+from widgets.numbers import origin, quantity
 from widgets.state import State
 
 Facts = dict[str, Any]
@@ -110,30 +112,43 @@ def _most_within(cfg: Config, grid: tuple[int, int, int], state: State, by: str,
 
 
 def holds(cfg: Config, mesh: mtf.Mesh, core: Core, state: State) -> Facts:
-    """The mesh, one layer's kept keys, and the queries of a step, each as pieces on devices."""
-    heads = {"multihead": "H", "grouped": "K", "multiquery": "K"}[cfg.attention]
-    on = core.keys.get(heads, "")
-    sizes = f"S:{state['context']} D:{cfg.head_size} B:{state['batch']} {heads}:{cfg.kv_heads}"
-    keys = _lies(sizes, {"B": core.batch, heads: on})
-    queries = [("B", state["batch"], core.batch), ("D", cfg.head_size, "")]
-    counts = {"H": cfg.heads} if cfg.attention != "grouped" else {"K": cfg.kv_heads, "G": cfg.heads // cfg.kv_heads}
-    queries += [(name, size, core.heads[name]) for name, size in counts.items()]
-    queries.sort(key=lambda dim: len(dim[2]))  # the most cut last: these are the rows and columns of the picture
-    asked = _lies(" ".join(f"{name}:{size}" for name, size, _ in queries), {name: on for name, _, on in queries})
-    kept = {"int8": "i8"}.get(state["cache"], state["cache"])
-    return {"mesh": mesh_facts(mesh), "tensors": [
-        slices_facts(keys, mesh, kept, "kept keys"), slices_facts(asked, mesh, "bf16", "queries"),
-    ]}  # fmt: skip
+    """The mesh, the kept keys of a layer and the queries of a step, as pieces on devices."""
+    letter = "H" if cfg.attention == "multihead" else "K"
+    sequences = ("B", state["batch"], core.batch)
+    keys = [sequences, (letter, cfg.kv_heads, core.keys.get(letter, ""))]
+    queries = [sequences, *((name, size, core.heads[name]) for name, size in _heads(cfg).items())]
+    inside = {"S": state["context"], "D": cfg.head_size}
+    size = {"f32": 4, "bf16": 2, "int8": 1}[state["cache"]]
+    tensors = [
+        _blocks("kept keys", keys, inside, mesh, size),
+        _blocks("queries", queries, {"D": cfg.head_size}, mesh, 2),
+    ]
+    return {"mesh": mesh_facts(mesh), "tensors": tensors}
+
+
+def _heads(cfg: Config) -> dict[str, int]:
+    if cfg.attention == "grouped":
+        return {"K": cfg.kv_heads, "G": cfg.heads // cfg.kv_heads}
+    return {"H": cfg.heads}
+
+
+def _blocks(name: str, dims: list[tuple[str, int, str]], inside: Mapping[str, int], mesh: mtf.Mesh, size: int) -> Facts:
+    """Facts for a picture of what is cut, two dimensions at least; what is whole anyway stands inside its elements."""
+    while len(dims) > 2 and (whole := next((dim for dim in dims if not dim[2]), None)):
+        dims = [dim for dim in dims if dim != whole]
+        inside = {whole[0]: whole[1], **inside}
+    where = _sharding(" ".join(f"{name}:{n}" for name, n, _ in dims),
+                      " ".join(f"{name}:{on}" if on else name for name, _, on in dims))  # fmt: skip
+    found = slices_facts(where, mesh, "i8", name)  # a byte an element
+    each = size * math.prod(inside.values())
+    n_bytes = {key: found[key] * each for key in ("bytes", "whole_bytes")}
+    shown = origin(quantity(n_bytes["bytes"], "iB"), "modelled")
+    return {**found, **n_bytes, "dtype": f"{'·'.join(inside)} × ", "each": shown}
 
 
 @functools.lru_cache(maxsize=256)
 def _sharding(sizes: str, where: str) -> mtf.Sharding:
     return mtf.Sharding(sizes, where)
-
-
-def _lies(sizes: str, on: Mapping[str, str]) -> mtf.Sharding:
-    names = [word.partition(":")[0] for word in sizes.split()]
-    return _sharding(sizes, " ".join(f"{name}:{on[name]}" if on.get(name) else name for name in names))
 
 
 # ---- what is sent

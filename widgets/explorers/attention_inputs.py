@@ -18,6 +18,7 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
+from mtfcore.model.places import core_of, present
 from mtfcore.model.reasons import possible
 from widgets.controls import Choice, Control, IntBox
 from widgets.explorers import plan_inputs
@@ -155,9 +156,9 @@ def around(value: int, step: int) -> tuple[int, int]:
 
 
 def padded_to(model: str, mesh: mtf.Mesh) -> str:
-    """The same model with as many query heads as every device can have some of; nothing where it has."""
-    cfg = plan_inputs.read_model(model)
-    heads = -(-cfg.heads // mesh.size) * mesh.size
-    if cfg.attention == "grouped" or heads == cfg.heads or heads > MOST_HEADS:
-        return ""
-    return with_heads(model, "heads", heads)
+    """The same model with the fewest query heads of which every device has some; nothing where these are they."""
+    cfg, sizes = plan_inputs.read_model(model), present(mesh)
+    step = cfg.kv_heads if cfg.attention == "grouped" else 1
+    tried = (cfg.but(heads=heads) for heads in range(cfg.heads, MOST_HEADS + 1, step))
+    found = next((one.heads for one in tried if not core_of(one, sizes, "", 1, 1, False).idle), cfg.heads)
+    return with_heads(model, "heads", found) if found != cfg.heads else ""

@@ -72,7 +72,7 @@ def times(state: State, cfg: Config) -> Facts:
     waits = "planning and pricing …" if topology else f"no {state['chip']} slice of this many devices"
     published = [(row.setup["context"], row.value) for row in figure_rows()] if whole else []
     title = f"Time of a decode step{whole} (modelled)"
-    return {"lines": lines, "published": published, "title": title, "waits": waits, "topology": topology}
+    return {"lines": lines, "published": published, "title": title, "waits": waits, "few": bool(whole)}
 
 
 def figure_rows() -> tuple[Published, ...]:

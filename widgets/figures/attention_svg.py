@@ -10,14 +10,15 @@ A bar and a line can be picked, which chooses that way. Next file to read: `atte
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from widgets.figures.bars_svg import Bar, Part, bars_svg
 from widgets.figures.labels import Labels
 from widgets.figures.log_axes import LogAxes, around
 from widgets.figures.svg import tag, text
-from widgets.numbers import count, quantity
+from widgets.numbers import quantity
 from widgets.theme import LINKS
 
 Facts = dict[str, Any]
@@ -39,42 +40,47 @@ def parts_of(way: Facts) -> dict[str, float]:
     }  # fmt: skip
 
 
+def cache_svg(facts: Facts) -> str:
+    """The cache of a device both ways: its share, and what others hold too."""
+    ways = {by: way for by, way in facts["ways"].items() if not way["reason"]}
+    top = max(way["cache"] for way in ways.values()) * 1.35
+    bars = [_cache(facts, by, way) for by, way in facts["ways"].items()]
+    return bars_svg("Cache of a device (modelled)", bars, top, rows=2, name="cache")
+
+
+def _cache(facts: Facts, by: str, way: Facts) -> Bar:
+    chosen = facts["by"] == by
+    if way["reason"]:
+        return Bar(f"by {by}", reason="cannot be here", hint=way["reason"], chosen=chosen)
+    copies = way["cache"] - way["once"]
+    pieces = (Part(way["once"], PARTS["once"], f"{WORDS['once']}: {quantity(way['once'], 'iB')}, modelled"),
+              Part(copies, PARTS["copies"], f"{WORDS['copies']}: {quantity(copies, 'iB')}, modelled"))  # fmt: skip
+    held = f"{way['copies']} copies" if way["copies"] > 1 else "no copies"
+    says = f"{quantity(way['cache'], 'iB')}, {held}"
+    return Bar(f"by {by}", pieces, says, pick=f"by:{by}", chosen=chosen, hint=f"by {by}: {says} (modelled)")
+
+
 def memory_svg(facts: Facts) -> str:
     """A device's memory both ways, and the line where it ends."""
     capacity = facts["capacity"]
     known = [sum(parts_of(way).values()) for way in facts["ways"].values() if not way["reason"]]
-    top = min(max([*known, capacity]), 2 * capacity) * 1.02
-    bars = []
-    for by, way in facts["ways"].items():
-        bars += [_whole(facts, by, way), _cache(by, way)]
+    top = min(max([*known, capacity]), 2 * capacity) * 1.25
+    bars = [_memory(facts, by, way) for by, way in facts["ways"].items()]
     limit = (capacity, f"a device has {quantity(capacity, 'iB')} (published)")
-    return bars_svg("Memory of a device (modelled)", bars, top, limit, rows=4, name="memory")
+    return bars_svg("Memory of a device (modelled)", bars, top, limit, rows=2, name="memory")
 
 
-def _whole(facts: Facts, by: str, way: Facts) -> Bar:
-    chosen = facts["by"] == by
+def _memory(facts: Facts, by: str, way: Facts) -> Bar:
     if way["reason"]:
-        return Bar(f"by {by}", reason="cannot be here", hint=way["reason"], chosen=chosen)
+        return Bar(f"by {by}", reason="cannot be here", hint=way["reason"], chosen=facts["by"] == by)
     parts = parts_of(way)
-    pieces = tuple(
-        Part(n_bytes, PARTS[part], f"{WORDS[part]}: {quantity(n_bytes, 'iB')}, modelled")
-        for part, n_bytes in parts.items()
-    )
+    pieces = tuple(Part(n_bytes, PARTS[part], f"{WORDS[part]}: {quantity(n_bytes, 'iB')}, modelled")
+                   for part, n_bytes in parts.items())  # fmt: skip
     total = sum(parts.values())
-    says = f"{quantity(total, 'iB')}{'' if way['fits'] else ' too much'}"
-    hint = f"by {by}: " + ", ".join(f"{WORDS[part]} {quantity(n, 'iB')}" for part, n in parts.items() if n)
-    return Bar(f"by {by}", pieces, says, pick=f"by:{by}", chosen=chosen, hint=f"{hint} (modelled)")
-
-
-def _cache(by: str, way: Facts) -> Bar:
-    """The cache alone, and how many devices hold the same."""
-    if way["reason"]:
-        return Bar("its cache", reason="-")
-    copies = way["cache"] - way["once"]
-    pieces = (Part(way["once"], PARTS["once"], f"once: {quantity(way['once'], 'iB')}, modelled"),
-              Part(copies, PARTS["copies"], f"copies: {quantity(copies, 'iB')}, modelled"))  # fmt: skip
-    held = f", each on {way['copies']}" if way["copies"] > 1 else ", no copies"
-    return Bar("its cache", pieces, f"{quantity(way['cache'], 'iB')}{held}")
+    left = Part(max(facts["capacity"] - total, 0.0), "none", "left")  # so that words stand behind the limit's line
+    says = f"{quantity(total, 'iB')}{'' if way['fits'] else ', full'}"
+    hint = ", ".join(f"{WORDS[part]} {quantity(n_bytes, 'iB')}" for part, n_bytes in parts.items() if n_bytes)
+    return Bar(f"by {by}", (*pieces, left), says, chosen=facts["by"] == by, hint=f"by {by}: {hint} (modelled)")
 
 
 # ---- how far it goes
@@ -90,7 +96,7 @@ def context_svg(facts: Facts) -> str:
     inside = [*axes.ground(f"Longest context that fits in {_room(facts)} (modelled)")]
     labels = Labels(WIDTH, HEIGHT)
     for by, points in lines.items():
-        inside += _line(axes, by, points, f"by {by}", labels, facts["by"] == by)
+        inside.append(_line(axes, by, points, labels, facts["by"] == by, math.inf))
     if not lines:
         inside.append(text("the weights alone do not fit", 70, HEIGHT / 2, WIDTH - 90, 11, font_style="italic"))
     for batch, name, tokens in facts["published"]:
@@ -104,19 +110,22 @@ def _room(facts: Facts) -> str:
     return "30 % of memory" if facts["room"] == "table" else "what weights leave"
 
 
-def _line(
-    axes: LogAxes, name: str, points: Points, words: str, labels: Labels, chosen: bool, pick: str = "by"
-) -> Iterator[str]:  # fmt: skip
-    shape = axes.path(points)
-    style = {"fill": "none", "stroke": COLOURS[name], "stroke_dasharray": DASHES[name]}
-    wide = tag("path", d=shape, fill="none", stroke="transparent", stroke_width=12, cls="mw-mark")
-    drawn = tag("path", d=shape, stroke_width=3.0 if chosen else 2.0, **style)
+def _line(axes: LogAxes, by: str, points: Points, labels: Labels, chosen: bool, most: float) -> str:
+    """A way's line, with a dot for each point; thin where it does not fit (beyond `most`). It can be picked."""
+    inside, beyond = [p for p in points if p[0] <= most], [p for p in points if p[0] > most]
+    drawn = [tag("path", d=axes.path(points), fill="none", stroke="transparent", stroke_width=12, cls="mw-mark")]
+    for some, width in ((inside, 3.0 if chosen else 2.0), ([*inside[-1:], *beyond], 0.8)):
+        if len(some) > 1:
+            drawn.append(tag("path", d=axes.path(some), fill="none", stroke=COLOURS[by], stroke_width=width,
+                             stroke_dasharray=DASHES[by]))  # fmt: skip
+    drawn += [
+        tag("circle", cx=axes.x(x), cy=axes.y(y), r=3.0 if x <= most else 1.6, fill=COLOURS[by]) for x, y in points
+    ]
     x, y = axes.x(points[-1][0]), axes.y(points[-1][1])
-    place = labels.place(words, x - 8, y - 4) or (x - 60, y - 8)
-    yield tag("g", tag("title", html.escape(words)), wide, drawn,
-              tag("text", words, x=place[0], y=place[1], font_size=11, font_weight="bold" if chosen else None),
-              data_pick=f"{pick}:{name}", data_line=name, tabindex=0, role="button",
-              aria_label=f"choose {words}", aria_pressed=str(chosen).lower())  # fmt: skip
+    left, foot = labels.place(f"by {by}", x - 8, y - 6) or (x - 60, y - 8)
+    words = tag("text", f"by {by}", x=left, y=foot, font_size=11, font_weight="bold" if chosen else None)
+    return tag("g", tag("title", f"by {by}"), *drawn, words, data_pick=f"by:{by}", data_line=by, tabindex=0,
+               role="button", aria_label=f"choose attention by {by}", aria_pressed=str(chosen).lower())  # fmt: skip
 
 
 def _ring(axes: LogAxes, x: float, y: float, words: str) -> str:
@@ -147,7 +156,8 @@ def time_svg(facts: Facts) -> str:
                    width=WIDTH, height=HEIGHT)  # fmt: skip
     inside, labels = [*axes.ground(times["title"])], Labels(WIDTH, HEIGHT)
     for by, points in lines.items():
-        inside += _line(axes, by, points, f"by {by}", labels, facts["by"] == by)
+        most = facts["ways"][by].get("longest", 0) if not times["few"] else math.inf
+        inside.append(_line(axes, by, points, labels, facts["by"] == by, most))
     for context, ms in times["published"]:
         inside.append(_ring(axes, context, ms, f"Figure 8, by batch, {context:,} tokens: {ms} ms, published"))
     if not lines:
@@ -167,9 +177,9 @@ def steps_svg(facts: Facts) -> str:
     kept = facts["ways"][facts["by"]]["cache"] / facts["layers"]
     bars.append(Bar("the cache", says=f"stays: {quantity(kept, 'iB')} a layer, read only", chosen=True))
     title = f"Sent by a device in one layer's attention, by {facts['by']} (modelled)"
-    note = "x also serves the feedforward layer; all-to-alls move new q, k, v alone"
-    if facts["by"] == "heads":
-        note = "x also serves the feedforward layer"
+    note = "x serves the feedforward too"
+    if facts["by"] == "batch":
+        note = f"all-to-alls move new q, k, v alone; {note}"
     return bars_svg(title, bars, top * 2.1, rows=STEP_ROWS, name="steps", note=note)
 
 
@@ -182,8 +192,3 @@ def _step(step: Facts, top: float) -> Bar:
     return Bar(
         step["moves"], (Part(step["bytes"], colour, hint),), f"{quantity(step['bytes'], 'iB')} {words}", hint=hint
     )
-
-
-def devices(n: int) -> str:
-    """`64 devices`."""
-    return count(n, "device")

@@ -52,9 +52,9 @@ def _takes(facts: Facts) -> str:
     copies = f", {quantity(way['cache'] - way['once'], 'iB')} of it copies" if way["copies"] > 1 else ""
     said = f"That is {held} of cache a device{copies}"
     if way["fits"]:
-        return f"{said}; it fits {facts['chip']}."
+        return f"{said}; it fits a {facts['chip']}."
     would = f", by {_both(facts)[1]} it would" if not other["reason"] and other["fits"] else ""
-    return f"{said}; with the weights it does not fit {facts['chip']}{would}."
+    return f"{said}; with the weights it does not fit a {facts['chip']}{would}."
 
 
 def _both(facts: Facts) -> tuple[str, str]:
