@@ -35,7 +35,7 @@ import webbrowser
 ROOT = pathlib.Path(__file__).resolve().parent
 NEEDED = (3, 11)
 TESTED = "3.11 to 3.13"
-SIZES = {"lab": "200 MB to download, 0.9 GB on disk", "test": "260 MB to download, 1.1 GB on disk"}
+SIZES = {"lab": "210 MB to download, 1 GB on disk", "test": "270 MB to download, 1.3 GB on disk"}
 FIRST_LESSON = "lessons/00_start_here.ipynb"
 
 
