@@ -195,9 +195,9 @@ def along(fn: str) -> Callable[[Draft], bool]:
 MAKERS: tuple[Callable[[Draft], bool], ...] = (
     einsum, einsum, einsum, binary, binary, divide, unary, power, compare, logical, where, cast, reduction, reduction,
     any_all, softmax, along("cumsum"), along("cumsum"), along("argmax"), along("top_k"), along("top_k"), one_hot,
-    gather, gather, write, index, reshape, split, merge, rename, transpose, cut, cut, pad, pad, concat, concat, reshard,
+    gather, gather, index, reshape, split, merge, rename, transpose, cut, cut, pad, pad, concat, concat, reshard,
     reshard, settle, repeat, repeat, noise, noise, dropout, shift, shift,
-    windows, windows, overlap_add, conv,
+    windows, windows, conv, write, overlap_add, overlap_add, windows, windows,
 )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def write(d: Draft) -> bool:
         return False
     sizes, count = d.env[name].sizes, d.one_of([2, 4, 3, 1])
     dim, new = d.one_of(sizes), d.fresh(count)
-    rows = {new if n == dim else n: size for n, size in sizes.items()}
+    rows = dict([(new, count) if n == dim else (n, size) for n, size in sizes.items()])
     if not d.layout_fits(rows):
         return False
     where, put = d.new_names(1)[0], d.add_input({n: rows[n] for n in d.draw(st.permutations(list(rows)))})
