@@ -22,14 +22,17 @@ _LATER = {  # name → the module that has it, imported when the name is first u
     "Param": "params", "initial": "params",
     "Partition": "partitioning", "partitions": "partitioning", "read_layout": "partitioning",
     "phase": "phases", "plan_phase": "phases", "possible": "reasons", "stored": "storing",
+    "least_padding": "head_padding", "padded": "head_padding", "padding_words": "head_padding",
+    "quantisation_error": "quantising", "stored_one_by_one": "storing",
     "Engine": "engine.engine", "Trainer": "training", "Writer": "writing", "training_step": "step_function",
     "arguments": "transformer", "forward": "transformer", "loss": "transformer", "loss_of": "transformer",
 }  # fmt: skip
 
 __all__ = [
     "CONFIGS", "Config", "LoadedModel", "Param", "Partition", "Trainer", "Writer", "arguments", "config", "config_file",
-    "forward", "initial", "load", "loss", "loss_of", "partitions", "phase", "plan_phase", "possible", "read_layout",
-    "save_config", "stored", "training_step",
+    "forward", "initial", "least_padding", "load", "loss", "loss_of", "padded", "padding_words", "partitions", "phase",
+    "plan_phase", "possible", "quantisation_error", "read_layout", "save_config", "stored", "stored_one_by_one",
+    "training_step",
 ]  # fmt: skip
 
 

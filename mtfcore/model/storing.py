@@ -80,25 +80,45 @@ def stored_arguments(cfg: Config, weights: str, dtype: str) -> tuple[dict[str, s
     return texts, dtypes
 
 
-def stored(cfg: Config, params: Mapping[str, Any], weights: object = "bf16") -> dict[str, np.ndarray]:
-    """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them; floats keep their dtype."""
-    return dict(stored_one_by_one(cfg, params, weights))
+def stored(
+    cfg: Config, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
+) -> dict[str, np.ndarray]:
+    """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them, all of them at once."""
+    return dict(stored_one_by_one(cfg, params, weights, floats))
 
 
 def stored_one_by_one(
-    cfg: Config, params: Mapping[str, Any], weights: object = "bf16"
+    cfg: Config, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """(name, array) of each, made when its turn comes, so that one at a time need be held."""
-    whole = stored_dtype(weights, "weights") == "i8"
+    """(name, array) of each, made when its turn comes, so that one at a time need be held.
+
+    Weights in f32 or bf16 are all of that dtype. Beside whole numbers, tables, norms, biases and scales have the dtype
+    `floats`, or else that of their parameter; scales are rounded to it before they divide.
+    """
+    kept = stored_dtype(weights, "weights")
+    wanted = kept if kept != "i8" else None if floats is None else stored_dtype(floats, "floats")
     for name, text in stored_texts(cfg).items():
         words = text.split()
         array = _as_stored(name, words, params)
-        if whole and name in OUTPUTS:
-            kept = outputs(name, words)
-            summed = tuple(n for n, word in enumerate(words[1:], 1) if word not in kept)
-            array, scale = whole_numbers(array, summed)
+        if kept == "i8" and name in OUTPUTS:
+            array, scale = whole_numbers(array, summed(name, words), wanted)
             yield f"{name}_scale", scale
+        elif wanted is not None:
+            array = as_floats(array, wanted)
         yield name, array
+
+
+def as_floats(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The array in another floating dtype, itself if it has that already."""
+    import ml_dtypes  # noqa: F401  (gives numpy the name bfloat16)
+
+    return array.astype(long_name(dtype), copy=False)
+
+
+def summed(name: str, words: list[str]) -> tuple[int, ...]:
+    """The places of the dimensions over which a matrix is summed: all but the stack and its outputs."""
+    kept = outputs(name, words)
+    return tuple(place for place, word in enumerate(words[1:], 1) if word not in kept)
 
 
 def _as_stored(name: str, words: Sequence[str], params: Mapping[str, Any]) -> np.ndarray:
@@ -113,11 +133,15 @@ def _as_stored(name: str, words: Sequence[str], params: Mapping[str, Any]) -> np
     return array.reshape([int(word.partition(":")[2]) for word in words])
 
 
-def whole_numbers(array: np.ndarray, summed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """(i8, scales) of a matrix that is summed over some axes; scales are rounded to its dtype before they divide."""
+def whole_numbers(
+    array: np.ndarray, summed: tuple[int, ...], dtype: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(i8, scales) of a matrix that is summed over some axes; scales are rounded to `dtype`, or that of the matrix,
+    before they divide."""
     import numpy as np
 
     scale = np.abs(array.astype(np.float32)).max(axis=summed, keepdims=True) / 127
-    scale = np.where(scale == 0, 1, scale).astype(array.dtype)
+    scale = np.where(scale == 0, 1, scale)
+    scale = scale.astype(array.dtype) if dtype is None else as_floats(scale, dtype)
     found = np.rint(array.astype(np.float32) / scale.astype(np.float32)).clip(-127, 127)
     return found.astype(long_name("i8")), scale.squeeze(axis=summed)
