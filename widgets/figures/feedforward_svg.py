@@ -57,7 +57,7 @@ def formula_html(facts: Facts) -> str:
     head = f"<b>{row['layout']}</b>: numbers, times bytes"
     count = "" if facts["counted"] == "paper" else " and (K−1)/K"
     return (
-        f'<div class="mw-formula" style="margin-top:6px"><div>{head}{count}</div><table>{"".join(lines)}</table></div>'
+        f'<div class="mw-formula" style="margin-top:6px;overflow-x:auto"><div>{head}{count}</div><table>{"".join(lines)}</table></div>'
     )
 
 
