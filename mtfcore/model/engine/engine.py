@@ -24,6 +24,7 @@ from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.configs import Config, config
 from mtfcore.model.engine.asking import check_drawing, check_prompts
 from mtfcore.model.engine.choosing import Sizes, choose
+from mtfcore.model.engine.conversation import Conversation
 from mtfcore.model.engine.launches import Launches
 from mtfcore.model.engine.programs import Shape
 from mtfcore.model.engine.progress import Progress
@@ -50,7 +51,8 @@ class Engine:
 
         `params` maps names to arrays as `mtf.model.initial(cfg)` does, and is asked for one at a time. There are
         `slots` sequences of up to `length` tokens; `prompts` of them are read at a time, in chunks of up to `chunk`.
-        `weights` and `cache` are f32, bf16 or int8. `topology` is what "auto" prices for; ids from `n_tokens` on are no tokens.
+        `weights` and `cache` are f32, bf16 or int8. `topology` is what "auto" prices for; ids from `n_tokens` on only
+        pad the vocabulary.
         """
         numbers = {"slots": slots, "length": length, "chunk": chunk, **({"prompts": prompts} if prompts else {})}
         refuse([f"{name} is {value!r:.100}; expected a whole number of at least 1"
@@ -154,6 +156,10 @@ class Engine:
             self.queue.waiting.append(group[0])
             made += group
         return made
+
+    def conversation(self) -> Conversation:
+        """One sequence that goes on from turn to turn in a slot of its own."""
+        return Conversation(self)
 
     def forget(self, requests: Sequence[Request]) -> None:
         """Leave their slots to others; what a conversation holds stays as it was before what was being read."""
