@@ -1,6 +1,7 @@
 """Commands for models:
 
     python -m mtfcore.model fetch            # bring the real model that lessons and tests use, once
+    python -m mtfcore.model chat             # hold a conversation with it on a mesh
 
 Each command is a module with a `main`; a new one is a line in `COMMANDS`. Next file to read: `files/fetching`.
 """
@@ -14,6 +15,7 @@ from mtfcore.errors import DeviceError, LayoutError, nearest
 
 COMMANDS = {  # name → (module with main(words) → exit status, what it does)
     "fetch": ("mtfcore.model.files.fetching", "bring the real model that lessons and tests use, once"),
+    "chat": ("mtfcore.model.chat_command", "hold a conversation with a model on a mesh"),
 }
 
 
