@@ -203,7 +203,8 @@ def build_peers() -> int:
     if platform.machine().lower() in ("x86_64", "amd64"):
         os.environ.setdefault("CMAKE_ARGS", PEER_FLAGS)
     command = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
-    wanted = project["optional-dependencies"]["peers"]
+    reader = [wanted for wanted in project["dependencies"] if wanted.startswith("gguf==")]
+    wanted = [*project["optional-dependencies"]["peers"], *reader]
     run_or_explain([*command, "-c", "constraints.txt", *wanted], "building .peers")
     say(f"Built. To make the stored expectations again: {python} -m tests.model.files.peer")
     return 0
