@@ -4,7 +4,7 @@
 
 64 simulated devices cost about half a second and 10 MB more than 8, so lessons always start with 64 and meshes
 take a part of them. They share this computer's cores: what they send, to whom and in which order is real, how long
-it takes is not, so no time measured on them is ever shown as hardware speed. Next file to read: `kernels/basic`.
+it takes is not, so no time measured on them is ever shown as hardware speed. Next file to read: `platforms`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from mtfcore.errors import DeviceError
 from mtfcore.mesh import Mesh
 from mtfcore.notation import as_size
+from mtfcore.platforms import settle
 
 # XLA's CPU collectives wait for each other in one process: with many launches in flight they can wait for ever.
 LAUNCH = threading.RLock()
@@ -60,6 +61,7 @@ def devices(n: int = 64) -> Devices:
 def _start(n: int) -> int:
     """Start JAX with `n` simulated devices if it has not started any; returns how many there are."""
     _set_flags()
+    settle()
     import jax
 
     with contextlib.suppress(RuntimeError):  # raised once the devices have started; then their number stands
@@ -87,6 +89,7 @@ def _set_flags() -> None:
 
 def attached_devices() -> list[Any]:
     """The accelerators JAX sees; empty where there is only the CPU."""
+    settle()
     import jax
 
     return [d for d in jax.devices() if d.platform != "cpu"]
@@ -148,6 +151,7 @@ def inside(jax_mesh: Any) -> contextlib.AbstractContextManager:
 
 def launch(fn: Callable, *args: Any, jax_mesh: Any = None) -> Any:
     """Call a compiled function and wait for its result, one launch in flight in the whole process."""
+    settle()
     import jax
 
     with LAUNCH, inside(jax_mesh):

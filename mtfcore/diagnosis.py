@@ -19,6 +19,7 @@ from html import escape
 
 from mtfcore.device_pool import started
 from mtfcore.machine import PROJECT, Machine, read_json
+from mtfcore.platforms import tpu_files
 
 REINSTALL = "run `make lab` (or `python setup_lab.py lab`) in the project's folder"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
@@ -195,7 +196,7 @@ def _devices(machine: Machine) -> Iterator[Row]:
 def _accelerators(machine: Machine) -> Iterator[Row]:
     """Device files that a TPU's or GPU's driver makes; nothing is opened."""
     chips = {
-        "TPU": [*machine.device_files.glob("accel[0-9]*"), *machine.device_files.glob("vfio/[0-9]*")],
+        "TPU": tpu_files(machine.device_files),
         "NVIDIA GPU": [*machine.device_files.glob("nvidia[0-9]*")],
     }
     found = ", ".join(f"{len(files)} {kind}" for kind, files in chips.items() if files)

@@ -23,17 +23,15 @@ from typing import IO, Any
 
 from mtfcore.compiling.messages import Ended, TooLate, receive, send
 from mtfcore.errors import DeviceError
+from mtfcore.platforms import ANSWERS
 
 IDLE_SECONDS = 600.0  # after so long without a request the child ends
 GET = (
     "libtpu, the compiler for TPUs, is not installed; it comes with `make lab` on Linux with an x86-64 processor, "
     "or: pip install libtpu (Google Cloud's terms). Without it, mtf.price prices the same program"
 )
-# What libtpu asks of a computer that has no TPU and never will (it otherwise waits for a metadata server).
-ENVIRONMENT = {
-    "JAX_PLATFORMS": "cpu", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v4-8", "TPU_WORKER_ID": "0",
-    "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_LOG_DIR": "disabled",
-}  # fmt: skip
+# No device is looked for, no log is left behind, and another kernel may compile at the same time.
+ENVIRONMENT = ANSWERS | {"JAX_PLATFORMS": "cpu", "TPU_LOG_DIR": "disabled", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
 NOT_PASSED_ON = ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "JAX_COMPILATION_CACHE_DIR")  # said of the CPU, not of a TPU
 
 
