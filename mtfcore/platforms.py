@@ -36,7 +36,7 @@ def settle() -> None:
 def leave_out_tpus(
     config: Any, environment: MutableMapping[str, str], device_files: Path = Path("/dev"), others: bool | None = None
 ) -> bool:
-    """Tell JAX to try no TPU, if libtpu is here and a TPU is not. `others`: whether JAX has plugins for other devices."""
+    """Tell JAX to try no TPU, if libtpu is here and a TPU is not. `others`: JAX has plugins for other devices."""
     if config.jax_platforms or importlib.util.find_spec("libtpu") is None or tpu_files(device_files):
         return False
     if others is None:
