@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.overlap.gathering import Chain, Gathering, chain_of
-from mtfcore.overlap.rewriting import Writer
+from mtfcore.overlap.rewriting import How, Writer
 from mtfcore.overlap.rings import check
 from mtfcore.overlap.scattering import Scattering, why_not
 from mtfcore.steps import Program, Step
@@ -26,17 +26,20 @@ Where = Callable[[Step], bool]
 KINDS = ("all_gather", "reduce_scatter")
 
 
-def looped(program: Program, ways: int = 2, form: str = "throughput", where: Where | None = None) -> Program:
+def looped(
+    program: Program, ways: int = 2, form: str = "throughput", where: Where | None = None, rows: int = 512
+) -> Program:
     """The program with its gathers before products, and its reduce-scatters behind them, as rings of permutes.
 
     `ways`: blocks go one way round or both; `form`: "throughput" (g − 1 rounds) or "latency" (half as many, or log₂ g);
-    `where` says of a collective whether it is wanted. Refuses a program in which nothing can be looped.
+    `where` says of a collective whether it is wanted. Over several axes the innermost ones go by rings without products
+    until a block that is multiplied has at least `rows` rows. Refuses a program in which nothing can be looped.
     """
     if not isinstance(program, Program):
         raise LayoutError(f"looped: expected a program, as mtf.plan makes it, got {type(program).__name__}")
-    refuse(check(ways, form), "looped")
+    refuse(check(ways, form, rows), "looped")
     wanted = where or (lambda step: True)
-    found = _rewritten(program, ways, form, wanted)
+    found = _rewritten(program, How(ways, form, rows), wanted)
     if found is program:
         why = refused(program, wanted) or ["it has no all-gather and no reduce-scatter"]
         refuse(why, f"looped: nothing in {program.name} can be looped")
@@ -49,8 +52,8 @@ def refused(program: Program, where: Where | None = None) -> list[str]:
     for step in program.steps:
         if step.body is not None:
             found += refused(step.body, where)
-    writer = Writer(program, 1, "throughput")
-    chains, why = _chains(writer, wanted)
+    writer = Writer(program, How())
+    _, why = _chains(writer, wanted)
     for step in program.steps:
         if step.kind == "reduce_scatter":
             why[step.output] = why_not(writer, step) if wanted(step) else "it is not wanted"
@@ -58,26 +61,26 @@ def refused(program: Program, where: Where | None = None) -> list[str]:
     return found + [f"{step.label()} ({step.arrow()}): {reason}" for step, reason in said if reason]
 
 
-def _rewritten(program: Program, ways: int, form: str, where: Where) -> Program:
+def _rewritten(program: Program, how: How, where: Where) -> Program:
     """The program itself where nothing changes."""
-    steps = tuple(_inside(step, ways, form, where) for step in program.steps)
+    steps = tuple(_inside(step, how, where) for step in program.steps)
     if any(new is not old for new, old in zip(steps, program.steps, strict=True)):
         program = dataclasses.replace(program, steps=steps)
-    return _scattered(_gathered(program, ways, form, where), ways, form, where)
+    return _scattered(_gathered(program, how, where), how, where)
 
 
-def _inside(step: Step, ways: int, form: str, where: Where) -> Step:
+def _inside(step: Step, how: How, where: Where) -> Step:
     if step.body is None:
         return step
-    body = _rewritten(step.body, ways, form, where)
+    body = _rewritten(step.body, how, where)
     return step if body is step.body else dataclasses.replace(step, body=body)
 
 
 # ---- gathers ----------------------------------------------------------------------------------------------------
 
 
-def _gathered(program: Program, ways: int, form: str, where: Where) -> Program:
-    writer = Writer(program, ways, form)
+def _gathered(program: Program, how: How, where: Where) -> Program:
+    writer = Writer(program, how)
     chains, _ = _chains(writer, where)
     if not chains:
         return program
@@ -119,8 +122,8 @@ def _chains(writer: Writer, where: Where) -> tuple[list[Chain], dict[int, str]]:
 # ---- reduce-scatters --------------------------------------------------------------------------------------------
 
 
-def _scattered(program: Program, ways: int, form: str, where: Where) -> Program:
-    writer = Writer(program, ways, form)
+def _scattered(program: Program, how: How, where: Where) -> Program:
+    writer = Writer(program, how)
     found = [s for s in program.steps if s.kind == "reduce_scatter" and where(s) and not why_not(writer, s)]
     if not found:
         return program

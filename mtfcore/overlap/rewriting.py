@@ -10,21 +10,58 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtfcore.dims import Dim
 from mtfcore.mesh import Mesh
+from mtfcore.overlap.rings import turns
 from mtfcore.overlap.spots import Spot
 from mtfcore.rules.pruning import needed
-from mtfcore.sharding import Sharding
+from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Program, Step, held_bytes
+
+
+class How(NamedTuple):
+    """What was asked for: directions of a ring, form, and how many rows a block that is multiplied should have."""
+
+    ways: int = 2
+    form: str = "throughput"
+    rows: int = 512
+
+    def rings(self, axes: Axes, rows: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
+        """Axes beside whose rings products run, the innermost ones that are done apart, and the rows of a block then.
+
+        Blocks of few rows waste the matrix unit's tiles, so innermost axes are gathered before, or scattered after.
+        """
+        apart = len(axes)
+        while apart > 1 and rows < self.rows:
+            apart -= 1
+            rows *= mesh[axes[apart]]
+        return axes[:apart], axes[apart:], rows
+
+
+def halves(rows: int, axes: Iterable[str], mesh: Mesh, how: How) -> tuple[Half, ...]:
+    """The parts of a block that go round apart: two in opposite directions where that gains anything."""
+    both = turns(how.ways, how.form)
+    if len(both) == 1 or rows == 1 or max(mesh[axis] for axis in axes) < 3:
+        return (Half(1, 0, rows),)
+    first = rows - rows // 2
+    return (Half(both[0], 0, first), Half(both[1], first, rows - first))
+
+
+class Half(NamedTuple):
+    """Part of a block: the direction in which it goes round, and which rows."""
+
+    turn: int
+    start: int
+    size: int
 
 
 class Writer:
     """The steps of one program, or of one loop's body, while some are replaced."""
 
-    def __init__(self, program: Program, ways: int, form: str) -> None:
-        self.program, self.mesh, self.ways, self.form = program, program.mesh, ways, form
+    def __init__(self, program: Program, how: How) -> None:
+        self.program, self.mesh, self.how = program, program.mesh, how
         self.steps: list[Step] = []
         self.shardings, self.dtypes = dict(program.shardings), dict(program.dtypes)
         self.made_by = {value: step for step in program.steps for value in step.outputs}
@@ -78,10 +115,10 @@ class Writer:
             tensor=step.tensor,
         )  # fmt: skip
 
-    def add(self, first: int, second: int, why: str) -> int:
-        """Both together, element by element; what they still are partial sums over stays."""
-        after = self.shardings[first]
-        return self.emit("pointwise", [first, second], after, self.dtypes[first], params={"fn": "add"}, why=why)
+    def add(self, so_far: int, product: int, why: str) -> int:
+        """Both together, element by element; `loop` marks that the product is added where the sum lies."""
+        after, params = self.shardings[so_far], {"fn": "add", "loop": True}
+        return self.emit("pointwise", [so_far, product], after, self.dtypes[so_far], params=params, why=why)
 
     def part(self, value: int, spots: Iterable[Spot], why: str) -> int:
         """Of each spot's dimension, the rows there."""

@@ -11,7 +11,7 @@ before it held, so a block that was s back is s + d back then. All that a gather
 throughput, one way    g − 1 rounds to the next device
 throughput, both ways  the block is cut in halves, which go round in opposite directions: g − 1 rounds
 latency, both ways     the whole block goes half way round in each direction: ⌊g/2⌋ rounds
-latency, one way       doubling: in round r everything held goes 2^r places on: ⌈log₂ g⌉ rounds. On a ring of wires such a
+latency, one way       doubling: in round r all that is held goes 2^r places on: ⌈log₂ g⌉ rounds. On a ring of wires a
                        hop passes 2^r links and its messages share them, so this one is for switches
 
 A device sends n_bytes·(g − 1) in all four, as in the plain gather. A reduce-scatter is the same in reverse time, hops
@@ -75,9 +75,11 @@ def n_rounds(group: int, ways: int, form: str) -> int:
     return group // 2 if ways == 2 else (group - 1).bit_length()
 
 
-def check(ways: object, form: object) -> list[str]:
+def check(ways: object, form: object, rows: object) -> list[str]:
     """Faults of what was asked for."""
     faults = [] if type(ways) is int and ways in (1, 2) else [f"ways is {ways!r:.100}; 1 or 2 directions of the ring"]
     if not isinstance(form, str) or form not in FORMS:
         faults.append(f"form is {form!r:.100}; {nearest(str(form), FORMS)}")
+    if type(rows) is not int or rows < 1:
+        faults.append(f"rows is {rows!r:.100}; a whole number of at least 1")
     return faults

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from mtfcore.costs.links.wiring import Wiring
 from mtfcore.costs.pricing.asking import hbm_by_name, seconds
 from mtfcore.costs.pricing.liveness import Memory, peak_memory
+from mtfcore.costs.pricing.looped_time import hidden_seconds
 from mtfcore.costs.pricing.step_cost import StepCost
 from mtfcore.costs.pricing.step_time import Rates
 from mtfcore.notation import format_axes
@@ -105,10 +106,21 @@ class Cost:
         """All sending behind all computing, or the other way round; collectives still follow one another."""
         return max(self.local_seconds, self.collective_seconds)
 
+    @cached_property
+    def hidden_seconds(self) -> float:
+        """What rings beside products hide (`mtf.looped`), in the program's order: 0 in any other program."""
+        return hidden_seconds(self.program, self.steps)
+
+    @property
+    def exposed_seconds(self) -> float:
+        """What collectives add to the time: all they take, without what rings hide."""
+        return self.collective_seconds - self.hidden_seconds
+
     @property
     def seconds(self) -> float:
-        """The step's time with the overlap that was asked for; without any, `additive_seconds`."""
-        return self.additive_seconds - self.overlap * min(self.local_seconds, self.collective_seconds)
+        """The step's time, with what rings hide and the overlap that was asked for; else `additive_seconds`."""
+        left = max(0.0, min(self.local_seconds, self.exposed_seconds))
+        return self.additive_seconds - self.hidden_seconds - self.overlap * left
 
     @cached_property
     def by_axes(self) -> dict[str, float]:

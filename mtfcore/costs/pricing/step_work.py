@@ -97,12 +97,17 @@ def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:
 def _works(program: Program, inputs: Sequence[Sources], loops: Loops) -> Iterator[Work]:
     known: dict[int, Sources] = {port.value: found for port, found in zip(program.inputs, inputs, strict=True)}
     handed_out = {port.value for port in program.outputs}
-    joining = _joining(program)
+    joining, onto = _joining(program), _onto(program)
     for step in program.steps:
         if step.body is not None:
             yield from _works(step.body, _body_inputs(step, known), (*loops, (_stack_name(step), step.times)))
         else:
-            yield _work(step, loops, known, handed_out)._replace(joins=step.output in joining)
+            work = _work(step, loops, known, handed_out, program.mesh)._replace(joins=step.output in joining)
+            more = _joined(known.get(onto.get(step.output), ()), program.mesh)
+            yield work._replace(reads=(*work.reads, *more))
+            if step.inputs and step.inputs[-1] in onto:  # the sum lies in memory, and was written with the product
+                known[step.output] = _stored(program, step.output, step.after, step.dtype)
+                continue
         if step.kind in FUSED and step.output not in handed_out:
             found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
             known[step.output] = tuple(dict.fromkeys(found))
@@ -122,7 +127,14 @@ def _joining(program: Program) -> set[int]:
     return {value for value in gathered if readers.get(value) == {"all_gather"}}
 
 
-def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[int]) -> Work:
+def _onto(program: Program) -> dict[int, int]:
+    """Products that rings add up as they are made (`mtf.looped`): its value → the sum that it is added to."""
+    made = {step.output for step in program.steps if step.kind == "einsum"}
+    adds = [step for step in program.steps if step.kind == "pointwise" and "loop" in step.params]
+    return {step.inputs[1]: step.inputs[0] for step in adds if step.inputs[1] in made}
+
+
+def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[int], mesh: Mesh) -> Work:
     times = math.prod(turns for _, turns in loops)
     step = dataclasses.replace(step, times=step.times * times) if times > 1 else step
     if step.is_collective or (step.kind in FUSED and step.output not in handed_out):
@@ -135,8 +147,8 @@ def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[i
         return Work(step, loops, None, (*rows, *at), (Access(step.before[1], step.dtype, _home(step, known)),))
     if step.kind == "put":  # in place: only the rows that are written
         made = Access(_settled(step.before[-1]), step.dtype, "")
-        return Work(step, loops, None, _joined(known[step.inputs[-1]]), (made,))
-    reads = _joined([source for n in step.inputs for source in known[n]])
+        return Work(step, loops, None, _joined(known[step.inputs[-1]], mesh), (made,))
+    reads = _joined([source for n in step.inputs for source in known[n]], mesh)
     return Work(step, loops, _product(step), reads, (made,))
 
 
@@ -167,13 +179,21 @@ def _settled(s: Sharding) -> Sharding:
     return Sharding.of(s.dims, s.axes) if s.partial else s
 
 
-def _joined(sources: Sequence[Source]) -> tuple[Access, ...]:
-    """Each value once: the part that is read, or all of it where different parts are."""
+def _joined(sources: Sequence[Source], mesh: Mesh) -> tuple[Access, ...]:
+    """Each value once: the part that is read; where different parts are, these or all of it, whichever is less."""
     by_value: dict[tuple[int, int], dict[tuple[int, ...], Source]] = {}
     for source in sources:
         by_value.setdefault(source.value, {}).setdefault(source.cuts, source)
-    found = [[*parts.values()] for parts in by_value.values()]
-    return tuple(parts[0].part if len(parts) == 1 else parts[0].whole for parts in found)
+    return tuple(access for parts in by_value.values() for access in _least([*parts.values()], mesh))
+
+
+def _least(sources: Sequence[Source], mesh: Mesh) -> list[Access]:
+    """Of one value: its parts, unless they come to as much as all of it."""
+    parts, whole = [source.part for source in sources], sources[0].whole
+    if len(parts) == 1:
+        return parts
+    n_bytes = sum(held_bytes(part.sharding, mesh, part.dtype) for part in parts)
+    return parts if n_bytes < held_bytes(whole.sharding, mesh, whole.dtype) else [whole]
 
 
 def _through(source: Source, step: Step, place: int) -> Source:
