@@ -124,7 +124,10 @@ def configuration(metadata: Metadata, forms: Mapping[str, tuple[int, ...]], name
     given["rotary_base"] = metadata.number(f"{kind}.rope.freq_base", 10_000.0)
     given["left_out"] = _left_out(metadata, kind, forms)
     same = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "source": f"the file {metadata.file}"}
-    cfg = Config(name, **same, **given)
+    try:
+        cfg = Config(name, **same, **given)
+    except LayoutError as fault:
+        raise LayoutError(f"{metadata.file}: {fault}") from None
     refuse(forms_differ(cfg, "gguf", forms, IGNORED), metadata.file)
     return cfg, interleaved
 
