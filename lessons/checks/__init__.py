@@ -4,6 +4,10 @@ Each check is a plain function: it draws sizes and meshes at random, compares th
 yields what it compared. No widget is involved. Read next: `lesson_01.py`.
 """
 
-from . import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, lesson_06, lesson_07
+import importlib
+from pathlib import Path
 
-__all__ = ["lesson_00", "lesson_01", "lesson_02", "lesson_03", "lesson_04", "lesson_05", "lesson_06", "lesson_07"]
+__all__ = sorted(path.stem for path in Path(__file__).parent.glob("lesson_[0-9][0-9].py"))
+
+for _name in __all__:
+    importlib.import_module(f".{_name}", __name__)

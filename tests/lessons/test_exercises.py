@@ -62,6 +62,8 @@ def _seconds(blocks, floor=True):
     return lambda n, g, way, rate, hop: blocks(g, way) * max(n / rate, hop * floor)
 
 
+TWO_D = {"x": "B L E:x", "first": "B L F:zyx", "hidden": "B L F:zy", "result": "B L E:xzy"}
+
 # Typical wrong answers, each with words that the message must say.
 WRONG = {
     "00 mesh": [
@@ -232,6 +234,61 @@ WRONG = {
         (lambda e, f, x, n, s: (4 * f / e, 4 * e * f / x, 1 - 1 / (1 + s)), "MB of weights"),
         (lambda e, f, x, n, s: (4 * f / e, 4 * e * f * x / n, s), "parallel saves"),
         (lambda e, f, x, n, s: 4 * f / e, "three numbers"),
+    ],
+    "08 two_d": [
+        ({**TWO_D, "first": "B L F:zy"}, "collectives: expected"),  # all-reduced over x
+        ({**TWO_D, "first": "B L:x F:zy"}, "the plan"),  # one or three tokens do not divide
+        ({**TWO_D, "x": "B L E:xzy"}, "the plan: expected places that can be"),  # x left where it rests
+        ({**TWO_D, "result": "B L E:x"}, "collectives: expected"),  # all-reduced over zy
+        ("B L E:x", "a text for each of x, first, hidden, result"),
+    ],
+    "08 within": [
+        (lambda t, e, f, n, budget: ("ws2d", (4, n // 4, 1)), "expected at most"),  # weights always stay
+        (lambda t, e, f, n, budget: ("wg_xyz", (n, 1, 1)), "expected at most"),  # weights always come
+        (lambda t, e, f, n, budget: ("ws2d" if t < f else "wg_xyz", (2, 2, 2)), "devices: expected"),
+        (lambda t, e, f, n, budget: "ws2d", "(name, (x, y, z))"),
+    ],
+    "08 gathered_bytes": [
+        (lambda t, e, f, k, n, s: 2 * e * f * s * k / n + (4 * t * e / k if k < n else 0), "bytes"),  # (K-1)/K as 1
+        (lambda t, e, f, k, n, s: e * f * s / n * (k - 1) + 4 * t * e / k * (1 - k / n), "bytes"),  # one matrix
+        (lambda t, e, f, k, n, s: 2 * e * f * s / n * (k - 1) + 2 * t * e / k * (1 - k / n), "bytes"),  # one collective
+    ],
+    "08 gather_from": [
+        (lambda e, f, x, y, z: f, "tokens"),  # the rule that circulates
+        (lambda e, f, x, y, z: 2 * f, "tokens"),  # right on 4x4x4 with F = 4E alone
+        (lambda e, f, x, y, z: e * f / (e / (y * z) + f / x), "tokens"),  # the axes swapped
+    ],
+    "09 copies": [
+        (lambda axes, k: math.prod(axes) // k or 1, "devices"),  # as if axes could be cut
+        (lambda axes, k: math.prod(axes) // math.gcd(math.prod(axes), k), "devices"),  # the best mesh, not this one
+        (lambda axes, k: math.prod(size for size in axes if k % size), "devices"),  # heads that are left forgotten
+        (lambda axes, k: math.prod(axes), "devices"),
+    ],
+    "09 longest": [
+        (lambda m, n, k, d, b, p, by, s: m * p // (2 * n * k * d * s * b), "held with"),  # no copies
+        (lambda m, n, k, d, b, p, by, s: m * min(p, k if by == "heads" else b) // (2 * n * k * d * s), "held with"),
+        (lambda m, n, k, d, b, p, by, s: m * min(p, k if by == "heads" else b) // (n * k * d * s * b), "held with"),
+        (lambda m, n, k, d, b, p, by, s: m * min(p, k if by == "heads" else b) / (2 * n * k * d * s * b), "whole"),
+        (lambda m, n, k, d, b, p, by, s: 0, "context: expected"),
+    ],
+    "09 choose": [
+        (lambda asked, k, p: ["batch"] * len(asked), "expected 'heads'"),  # always the paper's
+        (lambda asked, k, p: ["batch" if context > 1024 else "heads" for _, context in asked], "expected"),
+        (lambda asked, k, p: ["batch" if batch > k else "heads" for batch, _ in asked], "expected 'heads'"),
+        (lambda asked, k, p: "batch", "a list of 6"),
+    ],
+    "09 pins": [
+        (lambda q, cache: (q, cache.replace(cache.split()[0], q.split()[0])), "sent of the cache"),  # the cache moves
+        (lambda q, cache: ("B H D", "B S D"), "sent of the cache"),  # everything whole
+        (lambda q, cache: (q, cache), "k has B on"),  # q stays too: no product
+        (lambda q, cache: (f"{cache.split()[0]} H D", cache), "sent of q"),  # heads gathered that need not be
+        (lambda q, cache: cache, "two texts"),
+    ],
+    "09 exchanged": [
+        (lambda b, h, d, x, yz, s: (2 * h + 2) * b * d * s // (x * yz), "bytes"),  # what it keeps, counted too
+        (lambda b, h, d, x, yz, s: (h + 2) * b * d * s // (x * yz) * (yz - 1) // yz, "bytes"),  # one way only
+        (lambda b, h, d, x, yz, s: (2 * h + 2) * b * d * s // yz * (yz - 1) // yz, "bytes"),  # not cut over x
+        (lambda b, h, d, x, yz, s: 4 * h * b * d * s // (x * yz) * (yz - 1) // yz, "bytes"),  # 64 heads of keys
     ],
     "01 place": [
         ("batch:cols hidden:rows", "elements"),  # the axes swapped
