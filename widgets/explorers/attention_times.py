@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import mtfcore as mtf
@@ -96,16 +95,3 @@ def slice_for(state: State) -> str:
     size = mtf.Mesh(state["mesh"]).size
     found = [each for each in plan_inputs.slices_of(state["chip"]) if each.devices == size]
     return str(found[0]) if found else ""
-
-
-def shares(cfg: Config, mesh: str, topology: str, batch: int, context: int) -> Iterator[tuple[str, float]]:
-    """Of a step by batch: (what is read or done with the cache, its share of the time). Lesson 09 prints it."""
-    from widgets.explorers.layer_steps import layer_steps, outside_seconds
-
-    program = mtf.model.plan_phase(cfg, "decode", mesh, ffn=FFN, attention="batch", batch=batch, cached_tokens=context)
-    cost = mtf.price(program, topology, model="calibrated")
-    steps = layer_steps(cost)
-    whole = cfg.layers * sum(step["seconds"] for step in steps) + outside_seconds(cost)
-    for step in steps:
-        if " S" in f" {step['name']}":
-            yield step["name"], cfg.layers * step["seconds"] / whole
