@@ -136,9 +136,9 @@ class Queue:
         else:
             program = self.launches.give(self._by_row([request.slot for request in self.reading], n))
         tokens, finished = {}, []
+        n_read = [len(to_read(request)) for request in self.reading]
         for row, sample in samples:
-            n_read = len(to_read(sample if not self.reading[row].others else self.reading[row]))
-            self._begin(sample, row, n_read, tokens, finished)
+            self._begin(sample, row, n_read[row], tokens, finished)
         self.reading = []
         return Done("give", program, tokens, tuple(finished))
 
