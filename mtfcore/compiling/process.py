@@ -44,7 +44,7 @@ class Worker:
     """The child and the pipe to it. One request at a time; others wait their turn."""
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        self.idle_seconds = idle_seconds
+        self.idle_seconds, self.module = idle_seconds, "mtfcore.compiling.worker"
         self._turn = threading.Lock()
         self._child: subprocess.Popen | None = None
         self._said: IO[bytes] | None = None
@@ -95,7 +95,7 @@ class Worker:
         paths = os.pathsep.join(filter(None, [here, passed.get("PYTHONPATH")]))
         self._said = tempfile.TemporaryFile()
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "mtfcore.compiling.worker", str(self.idle_seconds)],
+            [sys.executable, "-P", "-m", self.module, str(self.idle_seconds)],
             env=passed | ENVIRONMENT | {"PYTHONPATH": paths}, bufsize=0, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
         )  # fmt: skip

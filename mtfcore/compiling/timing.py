@@ -5,8 +5,9 @@
 
 The schedule is walked once, in its order. A fusion takes its cycles. A collective that is not asynchronous is waited
 for; one that starts and is done later takes its links meanwhile, and only what is left at its `-done` is waited for:
-that is the exposed link time. Two that run at once along the same axis take it in turn. Origin: modelled from compiled
-schedule; the cycles are the compiler's, for the links see `costs.links.collectives`. Next file to read: `report`.
+that is the exposed link time. Two that run at once along the same axis take it in turn, but for permutes that go round
+it in opposite directions. Origin: modelled from compiled schedule; the cycles are the compiler's, for the links see
+`costs.links.collectives`. Next file to read: `report`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mtfcore.costs.links.wiring import Wiring
 from mtfcore.costs.pricing.step_time import Rates, collective_time, rates
 
 ORIGIN = "modelled from compiled schedule"
+Link = tuple[str, int]  # an axis and a direction along it
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,14 @@ class _Clock:
     compute: float = 0.0
     links: float = 0.0
     exposed: float = 0.0
-    free: dict[str, float] = field(default_factory=dict)
+    free: dict[Link, float] = field(default_factory=dict)
     ends: dict[str, float] = field(default_factory=dict)
 
 
 def timed(schedule: Schedule, sent: Sequence[Sent], wired: Wiring, model: str = "physical") -> Took:
     """Seconds of a schedule whose collectives run on these links."""
     at = rates(wired.topology.chip, model)
-    took = {one.name: (link_seconds(one, wired, at), one.axes) for one in sent}
+    took = {one.name: (link_seconds(one, wired, at), links(one)) for one in sent}
     clock = _Clock()
     _run(schedule.order, took, wired.topology.chip.value("clock_hz"), clock)
     return Took(clock.compute, clock.links, clock.exposed)
@@ -67,7 +69,15 @@ def link_seconds(one: Sent, wired: Wiring, at: Rates) -> float:
     return float(collective_time(kind, one.n_bytes, wired.legs(one.axes), at).total)
 
 
-def _run(order: Sequence[Slot], took: dict[str, tuple[float, tuple[str, ...]]], hertz: float, clock: _Clock) -> None:
+def links(one: Sent) -> tuple[Link, ...]:
+    """What a collective keeps busy: both directions of its axes, or where all permute the same way round, one."""
+    ups = [there > here for here, there in one.groups] if one.kind == "permute" else []
+    more = 2 * sum(ups) - len(ups)
+    directions = (1, -1) if not ups or more == 0 else (1,) if more > 0 else (-1,)
+    return tuple((axis, direction) for axis in one.axes for direction in directions)
+
+
+def _run(order: Sequence[Slot], took: dict[str, tuple[float, tuple[Link, ...]]], hertz: float, clock: _Clock) -> None:
     for slot in order:
         name = slot.instruction.name
         if slot.opcode == "while":
@@ -81,7 +91,7 @@ def _run(order: Sequence[Slot], took: dict[str, tuple[float, tuple[str, ...]]], 
         clock.compute += seconds
 
 
-def _loop(slot: Slot, took: dict[str, tuple[float, tuple[str, ...]]], hertz: float, clock: _Clock) -> None:
+def _loop(slot: Slot, took: dict[str, tuple[float, tuple[Link, ...]]], hertz: float, clock: _Clock) -> None:
     """One turn, so many times: what is in flight when it starts or ends is waited for at its `-done` outside."""
     turn, turns = _Clock(), slot.turns if slot.turns is not None else 1
     _run(slot.body, took, hertz, turn)
@@ -91,10 +101,10 @@ def _loop(slot: Slot, took: dict[str, tuple[float, tuple[str, ...]]], hertz: flo
     clock.exposed += turns * turn.exposed
 
 
-def _send(slot: Slot, seconds: float, axes: tuple[str, ...], clock: _Clock) -> None:
-    start = max([clock.now, *(clock.free.get(axis, 0.0) for axis in axes)])
+def _send(slot: Slot, seconds: float, busy: tuple[Link, ...], clock: _Clock) -> None:
+    start = max([clock.now, *(clock.free.get(link, 0.0) for link in busy)])
     end = start + seconds
-    clock.free |= dict.fromkeys(axes, end)
+    clock.free |= dict.fromkeys(busy, end)
     clock.links += seconds
     is_async = slot.opcode.endswith("-start") or (slot.inside is not None and slot.inside.opcode == "async-start")
     clock.ends[slot.inside.name if slot.inside else slot.instruction.name] = end

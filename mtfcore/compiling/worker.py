@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from typing import Any
 
 from mtfcore.compiling.messages import Ended, TooLate, receive, send
@@ -39,16 +40,10 @@ def _end_with(parent: int) -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The compiled program, or why there is none: `refused` in the compiler's words, `failed` with our own fault."""
-    import jax
-
     try:
         return compiled(request)
-    except jax.errors.JaxRuntimeError as error:
-        return {"refused": str(error)}
-    except Exception as error:  # whatever it is, the parent says it: nothing is swallowed
-        import traceback
-
-        return {"failed": "".join(traceback.format_exception(error))}
+    except Exception:  # whatever it is, the parent says it: nothing is swallowed
+        return {"failed": traceback.format_exc()}
 
 
 def compiled(request: dict[str, Any]) -> dict[str, Any]:
@@ -56,19 +51,24 @@ def compiled(request: dict[str, Any]) -> dict[str, Any]:
     mesh, version = slice_mesh(request)
     lowered = lowering(request, mesh)
     found: dict[str, Any] = {"stablehlo": lowered.as_text(), "version": version}
+    import jax
+
     start = time.perf_counter()
-    made = lowered.compile()
+    try:
+        made = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        return found | {"refused": str(error)}
     seconds = time.perf_counter() - start
     return found | {"text": made.as_text(), "memory": sizes(made.memory_analysis()), "compile_seconds": seconds}
 
 
 def slice_mesh(request: dict[str, Any]) -> tuple[Any, str]:
     """The program's mesh over the slice's devices, and what the compiler calls itself."""
+    target, mesh = request["target"], request["program"].mesh
     import jax
     import numpy as np
     from jax.experimental import topologies
 
-    target, mesh = request["target"], request["program"].mesh
     found = topologies.get_topology_desc(topology_name=target.name, platform="tpu", **target.options)
     by_place = {(*device.coords, device.core_on_chip): device for device in found.devices}
     devices = np.array([by_place[place] for place in target.at], dtype=object)

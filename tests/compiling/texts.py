@@ -1,0 +1,78 @@
+"""Small scheduled texts, written by hand in the form that the compiler for TPUs prints."""
+
+from __future__ import annotations
+
+SUM = """%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add = f32[] add(%a, %b)
+}
+"""
+DOUBLE = """%double (q: f32[64]) -> f32[64] {
+  %q = f32[64]{0} parameter(0)
+  ROOT %twice = f32[64]{0} add(%q, %q)
+}
+"""
+HEADER = "HloModule made, is_scheduled=true, num_partitions=4\n\n"
+
+
+def scope(*steps: int) -> str:
+    return 'metadata={op_name="jit(local)/shard_map/' + "/while/body/".join(f"step{n}" for n in steps) + '/psum"}'
+
+
+def cycles(number: int) -> str:
+    return f'backend_config={{"window_config":{{"estimated_cycles":"{number}"}}}}'
+
+
+LOOP = f"""{HEADER}{SUM}
+{DOUBLE}
+%test (state: (s32[], f32[64])) -> pred[] {{
+  %state = (s32[], f32[64]{{0}}) parameter(0)
+  %turn = s32[] get-tuple-element(%state), index=0
+  %most = s32[] constant(5)
+  ROOT %less = pred[] compare(%turn, %most), direction=LT
+}}
+%body (carried: (s32[], f32[64])) -> (s32[], f32[64]) {{
+  %carried = (s32[], f32[64]{{0}}) parameter(0)
+  %i = s32[] get-tuple-element(%carried), index=0
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %x = f32[64]{{0}} get-tuple-element(%carried), index=1
+  %body_sum = f32[64]{{0}} all-reduce(%x), channel_id=1, replica_groups=[2,2]<=[4], to_apply=%sum, {scope(2, 7)}
+  %after = f32[64]{{0}} fusion(%body_sum), kind=kLoop, calls=%double, {cycles(1000)}
+  ROOT %out = (s32[], f32[64]{{0}}) tuple(%next, %after)
+}}
+ENTRY %main (p: f32[64]) -> f32[64] {{
+  %p = f32[64]{{0}} parameter(0)
+  %before = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {scope(1)}, {cycles(100)}
+  %zero = s32[] constant(0)
+  %start_state = (s32[], f32[64]{{0}}) tuple(%zero, %before)
+  %loop = (s32[], f32[64]{{0}}) while(%start_state), condition=%test, body=%body
+  ROOT %result = f32[64]{{0}} get-tuple-element(%loop), index=1
+}}
+"""
+
+PAIR = f"""{HEADER}{DOUBLE}
+ENTRY %main (p: f32[64]) -> (f32[64], f32[64]) {{
+  %p = f32[64]{{0}} parameter(0)
+  %start = (f32[64]{{0}}, f32[64]{{0}}, u32[], u32[]) collective-permute-start(%p), source_target_pairs={{{{0,1}},{{1,0}},{{2,3}},{{3,2}}}}
+  %work = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {cycles(900)}
+  %done = f32[64]{{0}} collective-permute-done(%start)
+  ROOT %both = (f32[64]{{0}}, f32[64]{{0}}) tuple(%work, %done)
+}}
+"""
+
+WRAPPED = f"""{HEADER}{SUM}
+%all-reduce-scatter (input: f32[60]) -> f32[32] {{
+  %input = f32[60]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %padded = f32[64]{{0}} pad(%input, %zero), padding=0_4
+  %all = f32[64]{{0}} all-reduce(%padded), channel_id=1, replica_groups={{{{0,2}},{{1,3}}}}, to_apply=%sum
+  %at = s32[] constant(0)
+  ROOT %own = f32[32]{{0}} dynamic-slice(%all, %at), dynamic_slice_sizes={{32}}
+}}
+ENTRY %main (p: f32[60]) -> f32[32] {{
+  %p = f32[60]{{0}} parameter(0)
+  ROOT %scattered = f32[32]{{0}} fusion(%p), kind=kCustom, calls=%all-reduce-scatter
+}}
+"""
