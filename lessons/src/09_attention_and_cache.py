@@ -14,9 +14,9 @@
 # %% [markdown]
 # # 09 · Attention, cache, long context
 #
-# **Why:** a model that reads a book must remember it. What it remembers, keys and values, can fill a device before the
-# weights do, and whether 64 devices share it out or each hold all of it is one line of a layout. Who gets that line
-# right holds 64 times the context on the same chips.
+# **Why:** a model that reads a book must remember it. What it remembers, keys and values, can fill a device before
+# the weights do, and whether 64 devices share it out or each hold all of it is one line of a layout. Who gets that
+# line right holds 64 times the context on the same chips.
 #
 # **After this lesson you can**
 #
@@ -36,8 +36,9 @@
 # ## 1 · What is kept
 #
 # A new token asks a question, its query q. Every earlier token has left a key and a value in every layer. Attention
-# compares q with all keys and mixes the values accordingly. Keys and values of earlier tokens do not change, so decode
-# keeps them: this is the **cache**. Here is one head of one layer, token after token, with a cache and without.
+# compares q with all keys and mixes the values accordingly. Keys and values of earlier tokens do not change, so
+# decode keeps them: this is the **cache**. Here is one head of one layer, token after token, with a cache and
+# without.
 
 # %%
 import numpy as np
@@ -78,19 +79,19 @@ palm = mtf.model.config("palm-540b", heads=64)  # 48 heads, padded to 64 as in t
 for cfg in (mtf.model.config("gpt-3-175b"), mtf.model.config("llama-3.1-70b"), palm):
     one, whole = token_bytes(cfg), 32 * 8192 * token_bytes(cfg)
     print(f"{cfg.name:13} {cfg.attention:10} {cfg.kv_heads:2} key heads: {quantity(one, 'iB'):>8} a token, "
-          f"{quantity(whole, 'iB'):>8} for 32 sequences of 8,192; weights {quantity(2 * cfg.n_params, 'iB')} (modelled)")
+          f"{quantity(whole, 'iB'):>8} for 32 of 8,192 tokens; weights {quantity(2 * cfg.n_params, 'iB')} (modelled)")
 predict.show("09 token", quantity(token_bytes(mtf.model.config("gpt-3-175b")), "iB"))
 
 # %% [markdown]
-# **Why:** weights are the same for every request. The cache grows with each token of each sequence, and decode reads all
-# of it for every new token: no batch shares it. At short contexts weights decide, at long ones the cache does, in bytes
-# and in time. Sharing key heads was invented for that (arXiv 1911.02150).
+# **Why:** weights are the same for every request. The cache grows with each token of each sequence, and decode reads
+# all of it for every new token: no batch shares it. At short contexts weights decide, at long ones the cache does, in
+# bytes and in time. Sharing key heads was invented for that (arXiv 1911.02150).
 #
 # ## 2 · By heads: who holds what
 #
-# In the feedforward layer 64 devices hold a 64th of each matrix. The natural layout of attention follows: devices share
-# out the query heads, and each keeps keys and values of its own heads. This is attention **by heads**. With 64 key heads
-# it works. With one there is nothing to share out.
+# In the feedforward layer 64 devices hold a 64th of each matrix. The natural layout of attention follows: devices
+# share out the query heads, and each keeps keys and values of its own heads. This is attention **by heads**. With 64
+# key heads it works. With one there is nothing to share out.
 
 # %%
 predict("09 copies", "PaLM 540B, one key head, on 4 · 4 · 4 devices by heads: how many devices hold the same keys?",
@@ -109,10 +110,10 @@ for name, cfg in (("multihead", multihead), ("grouped", grouped), ("multiquery",
 predict.show("09 copies", f"{cache(palm, (4, 4, 4), attention='heads').copies:.0f}")
 
 # %% [markdown]
-# **Why:** axes are used whole. The heads take z if its size divides them, then y, then x; along an axis that they cannot
-# take, devices hold copies. Eight heads on three axes of 4 take z, two heads are left, and y and x copy: 16 copies. On
-# `x:2 y:4 z:8` the same eight take z and copy 8 times; no mesh of 64 does better. Multiquery made the cache 32 times
-# smaller here, and copies make it 64 times larger: by heads, one head is worse than 64.
+# **Why:** axes are used whole. The heads take z if its size divides them, then y, then x; along an axis that they
+# cannot take, devices hold copies. Eight heads on three axes of 4 take z, two heads are left, and y and x copy: 16
+# copies. On `x:2 y:4 z:8` the same eight take z and copy 8 times; no mesh of 64 does better. Multiquery made the
+# cache 32 times smaller here, and copies make it 64 times larger: by heads, one head is worse than 64.
 #
 # Query heads must divide too. PaLM has 48:
 
@@ -148,13 +149,13 @@ for by, plan in plans.items():
         print(f"   {step.label():30} {step.before[0]!s:26} → {step.after!s:14} {sent:>8} (modelled)")
 
 # %% [markdown]
-# Read the second list from above. x is gathered over y and z, as for the feedforward layer. `q` and `k, v` are sums over
-# E, which lies over x: a reduce-scatter adds them up and cuts the batch over x at once. The all-to-alls over z and y turn
-# heads into batch. (The single key head has no H; its D was cut, and that is turned.) Attention itself sends nothing. Its
-# result goes back the same way.
+# Read the second list from above. x is gathered over y and z, as for the feedforward layer. `q` and `k, v` are sums
+# over E, which lies over x: a reduce-scatter adds them up and cuts the batch over x at once. The all-to-alls over z
+# and y turn heads into batch. (The single key head has no H; its D was cut, and that is turned.) Attention itself
+# sends nothing. Its result goes back the same way.
 
 # %%
-predict("09 moved", "One layer, batch 128, context 2,048: a device's cache is how many times what its all-to-alls send?",
+predict("09 moved", "One layer, batch 128, context 2,048: a device's cache is how many times what it sends all-to-all?",
         choices=["a tenth", "about once", "about 30 times", "about 3,000 times"])
 
 # %% tags=["solution"]
@@ -167,14 +168,14 @@ print(f"a layer's cache of a device {quantity(layer, 'iB')}, sent all-to-all {qu
 predict.show("09 moved", f"about {round(layer / turned, -1):.0f} times")
 
 # %% [markdown]
-# **Why:** of each sequence one token is new and thousands are kept. What is exchanged does not grow with the context. And
-# compared with attention by heads, 63 of 64 parts of the cache are neither held nor read.
+# **Why:** of each sequence one token is new and thousands are kept. What is exchanged does not grow with the context.
+# And compared with attention by heads, 63 of 64 parts of the cache are neither held nor read.
 #
 # ## 4 · The same values, on devices
 #
 # Here is attention of one new token as a named function. Its pins say where q and the cache lie while they are
-# multiplied. We run it both ways on 8 simulated devices, compare with the oracle, and ask the arrays themselves how many
-# bytes of keys the first device holds.
+# multiplied. We run it both ways on 8 simulated devices, compare with the oracle, and ask the arrays themselves how
+# many bytes of keys the first device holds.
 
 # %%
 def attention_at(q_at, cache_at):
@@ -206,16 +207,16 @@ for by, plan in ways.items():
 # %% [markdown]
 # Both are attention. By batch a device held an eighth.
 #
-# **In prefill** it is the other way round: a prompt of 2,048 tokens brings 2,048 queries to each sequence. Reading the
-# cache serves all of them, so it costs little, and what an all-to-all would exchange is 2,048 times as much. So the paper
-# prefills by heads and decodes by batch.
+# **In prefill** it is the other way round: a prompt of 2,048 tokens brings 2,048 queries to each sequence. Reading
+# the cache serves all of them, so it costs little, and what an all-to-all would exchange is 2,048 times as much. So
+# the paper prefills by heads and decodes by batch.
 #
 # ## 5 · Drag it
 #
 # **Try:**
 #
-# * point at the kept keys: which devices hold the same? Switch *attention by* to batch, and drag the batch down to 32, 8,
-#   2. When do copies come back, and over which axis?
+# * point at the kept keys: which devices hold the same? Switch *attention by* to batch, and drag the batch down to
+#   32, 8, 2. When do copies come back, and over which axis?
 # * heads are *grouped*, mesh 2 · 4 · 8, batch 8: what do sequences take, what do heads?
 # * the list *sent by a device*: which bars grow with the context?
 # * 48 query heads: what does the sentence say, and what does it offer?
@@ -229,8 +230,8 @@ attention(model="palm-540b heads=64", batch=128, context=2048, by="heads")
 # %% [markdown]
 # ## 6 · Published beside ours
 #
-# Table 1 of the paper gives 30 % of the memory of 64 chips to the cache and prints the longest context. Its multihead row
-# fits only with the 64 padded heads.
+# Table 1 of the paper gives 30 % of the memory of 64 chips to the cache and prints the longest context. Its multihead
+# row fits only with the 64 padded heads.
 
 # %%
 from mtfcore.costs.against_published import compare, table_of
@@ -239,8 +240,8 @@ display(table_of([row for row in compare("Table 1") if row.row.quantity == "cont
 
 # %% [markdown]
 # Figure 8 times a step of 8 of PaLM's layers, 256 sequences, over the context. We have the two ends of its curve by
-# batch. Section 4.2 says besides which share of a whole step attention takes at the longest contexts. What the cache adds
-# is the difference to a context of one token.
+# batch, read off the figure. Section 4.2 says besides which share of a whole step attention takes at the longest
+# contexts. What the cache adds is the difference to a context of one token.
 
 # %%
 from mtfcore.reference import rows
@@ -261,16 +262,16 @@ for batch, context, printed in ((512, 8192, "8 %"), (128, 32768, "31 %")):
           f"attention takes {printed} (published)")
 
 # %% [markdown]
-# **Honestly:** the curve agrees. The last line does not: at 32k the paper prints more than twice our share. Our estimate
-# counts reading the cache once and its products. It leaves out what softmax over 32,768 scores does outside the matrix
-# unit, and whatever made reading slower than the memory's full rate. A model of costs is good where it was checked, and
-# this is where you should not trust it: take our times at very long contexts for a lower bound.
+# **Honestly:** the curve agrees. The last line does not: at 32k the paper prints more than twice our share. Our
+# estimate counts reading the cache once and its products. It leaves out what softmax over 32,768 scores does outside
+# the matrix unit, and whatever made reading slower than the memory's full rate. A model of costs is good where it was
+# checked, and this is where you should not trust it: take our times at very long contexts for a lower bound.
 #
 # ## 7 · Exercises
 #
 # **Exercise 1 (write a function).** Return on how many devices each kept key lies, attention by heads. `axes` are the
-# mesh axes' sizes in the order in which heads take them. Each is used whole: it divides the key heads that are left, or
-# its devices hold copies.
+# mesh axes' sizes in the order in which heads take them. Each is used whole: it divides the key heads that are left,
+# or its devices hold copies.
 
 # %% tags=["stub"]
 def copies(axes, key_heads):
@@ -293,9 +294,9 @@ def copies(axes, key_heads):
 check("09 copies", copies)
 
 # %% [markdown]
-# **Exercise 2 (meet a budget in bytes).** Return the most tokens of context with which no device holds more than `budget`
-# bytes of cache; 0 if not one fits. All numbers but the budget are powers of two, so devices share out as many heads (or
-# sequences) as there are, and hold copies where these are fewer.
+# **Exercise 2 (meet a budget in bytes).** Return the most tokens of context with which no device holds more than
+# `budget` bytes of cache; 0 if not one fits. All numbers but the budget are powers of two, so devices share out as
+# many heads (or sequences) as there are, and hold copies where these are fewer.
 
 # %% tags=["stub"]
 def longest(budget, layers, key_heads, head_size, batch, devices, by, itemsize):
@@ -314,8 +315,8 @@ check("09 longest", longest)
 
 # %% [markdown]
 # **Exercise 3 (choose).** `requests` is a list of (batch, context), all powers of two. Return a list of "heads" or
-# "batch": for each the way with which a device holds less of the cache. Where both hold as much, "heads": it exchanges
-# nothing.
+# "batch": for each the way with which a device holds less of the cache. Where both hold as much, "heads": it
+# exchanges nothing.
 
 # %% tags=["stub"]
 def choose(requests, key_heads, devices):
@@ -333,10 +334,10 @@ def choose(requests, key_heads, devices):
 check("09 choose", choose)
 
 # %% [markdown]
-# **Exercise 4 (write the pins).** `q` says how new queries come out of their projection, such as "B:x H:zy D", `cache`
-# how keys lie, such as "B:xzy S D". Return two texts, the pins of `attention_at`: where q and the cache lie while they
-# are multiplied, so that the cache never moves and as little of q as possible does. Axes that cut heads and that the
-# cache does not use go on cutting heads.
+# **Exercise 4 (write the pins).** `q` says how new queries come out of their projection, such as "B:x H:zy D",
+# `cache` how keys lie, such as "B:xzy S D". Return two texts, the pins of `attention_at`: where q and the cache lie
+# while they are multiplied, so that the cache never moves and as little of q as possible does. Axes that cut heads
+# and that the cache does not use go on cutting heads.
 
 # %% tags=["stub"]
 def pins(q, cache):
@@ -355,9 +356,9 @@ def pins(q, cache):
 check("09 pins", pins)
 
 # %% [markdown]
-# **Exercise 5 (write a function).** Multiquery attention by batch, one layer of decode: return the bytes that a device
-# sends in its all-to-alls, of q, of k and v, and of the result. Before each, tensors are cut over x and over y · z = `yz`
-# devices. An all-to-all of n_bytes in a group of g sends n_bytes · (g − 1) / g.
+# **Exercise 5 (write a function).** Multiquery attention by batch, one layer of decode: return the bytes that a
+# device sends in its all-to-alls, of q, of k and v, and of the result. Before each, tensors are cut over x and over y
+# · z = `yz` devices. An all-to-all of n_bytes in a group of g sends n_bytes · (g − 1) / g.
 
 # %% tags=["stub"]
 def exchanged(batch, heads, head_size, x, yz, itemsize):
@@ -377,10 +378,13 @@ check("09 exchanged", exchanged)
 # %% [markdown]
 # > **Takeaways**
 # >
-# > * A kept token costs 2 · layers · key heads · head size numbers. The cache grows with batch and context; weights do not.
+# > * A kept token costs 2 · layers · key heads · head size numbers. The cache grows with batch and context; weights
+# >   do not.
 # > * By heads devices share out key heads; where there are fewer than devices, the rest are copies.
-# > * By batch they share out sequences. The cache stays where it is; new q, k, v and the result change sides, all-to-all.
+# > * By batch they share out sequences. The cache stays where it is; new q, k, v and the result change sides,
+# >   all-to-all.
 # > * A batch smaller than the devices brings copies back, and axes are used whole.
 # > * Decode by batch, prefill by heads. Say of every modelled time where it was checked.
 #
-# **Next:** in the library, read `mtfcore/model/past.py` and `places.py`. The words are in the [glossary](GLOSSARY.md).
+# **Next:** in the library, read `mtfcore/model/past.py` and `places.py`. The words are in the
+# [glossary](GLOSSARY.md).
