@@ -114,12 +114,12 @@ class Cost:
     @property
     def exposed_seconds(self) -> float:
         """What collectives add to the time: all they take, without what rings hide."""
-        return self.collective_seconds - self.hidden_seconds
+        return max(0.0, self.collective_seconds - self.hidden_seconds)
 
     @property
     def seconds(self) -> float:
         """The step's time, with what rings hide and the overlap that was asked for; else `additive_seconds`."""
-        left = max(0.0, min(self.local_seconds, self.exposed_seconds))
+        left = min(self.local_seconds, self.exposed_seconds)
         return self.additive_seconds - self.hidden_seconds - self.overlap * left
 
     @cached_property

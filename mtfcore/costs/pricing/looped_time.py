@@ -29,7 +29,7 @@ def hidden_seconds(program: Program, steps: Sequence[StepCost]) -> float:
     """Seconds of the sum of all steps that pass while something else runs; 0 in a program without rings."""
     if not any(is_looped(cost.step) for cost in steps):
         return 0.0
-    return sum(cost.seconds for cost in steps) - _takes(program, iter(steps))
+    return max(0.0, sum(cost.seconds for cost in steps) - _takes(program, iter(steps)))
 
 
 def _takes(program: Program, costs: Iterator[StepCost]) -> float:
