@@ -81,7 +81,8 @@ class Chat:
         if most < 1:
             raise LayoutError(f"the conversation has {len(whole):,} tokens with this, and there is room for "
                               f"{self.engine.length:,}: begin a new one, or give it a larger length")  # fmt: skip
-        launches = self.talk.say(self._unread(whole), most, stop=self.model.stop, **options)
+        unread = self._unread(whole)
+        launches = self.talk.say(unread, most, stop=self.model.stop, **options)
         self.messages = said
         yield from self._answer(launches)
 

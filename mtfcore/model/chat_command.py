@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -37,11 +38,12 @@ ENGINE = ("weights", "cache", "slots", "length", "chunk", "topology", "attached"
 
 def main(words: list[str]) -> int:
     """The command."""
-    asked = _parser().parse_args(words)
+    asked = read(words)
     if not asked.attached:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")  # no waiting for a TPU that is not wanted
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")
+        if isinstance(stream, io.TextIOWrapper):  # what cannot be written in this terminal's letters is no fault
+            stream.reconfigure(errors="replace")
     from mtfcore.model.chat import Chat
 
     options = {name: getattr(asked, name) for name in ENGINE}
@@ -55,7 +57,8 @@ def main(words: list[str]) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def read(words: list[str]) -> argparse.Namespace:
+    """What the words of the command ask for."""
     about = "Hold a conversation with a model on a mesh."
     parser = argparse.ArgumentParser(prog="python -m mtfcore.model chat", allow_abbrev=False, description=about)
     add = parser.add_argument
@@ -79,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--system", default="", help="what the model is told about itself first")
     add("--once", metavar="TEXT", help="answer this and leave")
-    return parser
+    return parser.parse_args(words)
 
 
 def tell(text: str) -> None:
