@@ -48,8 +48,8 @@ from mtfcore.model.serving import FEEDFORWARD
 
 for name, ffn in FEEDFORWARD.items():
     at = ffn.sites
-    print(f"{name:7} weights rest {at['stored']:9} | x {at['residual']:12} → {at['x']:8} W_in → {at['w_in']:9} "
-          f"hidden {at['h']:10}")
+    print(f"{name:7} W_in rests {at['stored']:9} | x {at['residual']:10} → {at['x']:9} W_in → {at['w_in']:9} "
+          f"hidden {at['h']}")
 
 # %% [markdown]
 # Read one line. In `ws2d` a device has E/X rows and F/(Y·Z) columns of W_in, and multiplies just these: weights are
@@ -69,9 +69,10 @@ predict.record("08 decode", "ws2d")
 # %%
 E, F, CUBE = 18432, 73728, (4, 4, 4)
 plans = {name: planned(name, CUBE, batch=512, length=1, d_model=E, d_ff=F) for name in forms.LAYOUTS}
+print("MB sent by one device (modelled)")
 for name, plan in plans.items():
-    does = ", ".join(f"{step.kind} over {''.join(step.axes)}" for step in plan.collectives())
-    print(f"{name:7} {plan.link_bytes().total / 1e6:7,.1f} MB sent by a device (modelled): {does}")
+    does = ", ".join(f"{step.kind} {''.join(step.axes)}" for step in plan.collectives())
+    print(f"{name:7} {plan.link_bytes().total / 1e6:7,.1f}  {does}")
 print(f"x: {512 * E * 2 / 1e6:.0f} MB, both matrices: {2 * E * F * 2 / 1e9:.1f} GB, of all devices (modelled)")
 predict.show("08 decode", min(plans, key=lambda name: plans[name].link_bytes()))
 
@@ -139,7 +140,7 @@ predict.record("08 split", "4")
 # %%
 splits = {x: planned("ws2d", (x, 64 // x, 1), 512, 1, E, F) for x in (1, 2, 4, 8, 16, 64)}
 moved = {x: paper_bytes(plan) for x, plan in splits.items()}
-print({f"X {x}": f"{n_bytes / 1e6:.1f} MB" for x, n_bytes in moved.items()}, "(modelled, as the paper counts)")
+print(", ".join(f"X {x}: {n_bytes / 1e6:.1f} MB" for x, n_bytes in moved.items()), "(modelled)")
 for n in (16, 64, 256):
     best, flat = forms.best_split(n, E, F), forms.ws1d(512, E)
     print(f"{n:4} devices: X {best.x}, 2D / 1D = {best.n_bytes(512) / flat:.2f}; 4·√(EF/n) / 2E = "
@@ -207,28 +208,28 @@ for figure, quantity in (("Figure 6", "step latency"), ("Figure 7", "MFU")):
     display(table_of([row for row in compare(figure) if row.row.quantity == quantity], figure))
 
 # %% [markdown]
-# Bytes agree to a thousandth: they are arithmetic. Times are a model and err by some per cent, in one point by much
-# more, where the paper's chips sent and computed at the same time; lesson 07 says which constants were fitted. What
-# both show is the lesson of this page. From 64 to 256 chips 1D hardly gets faster and 2D does. With a million tokens 2D
+# Bytes agree to a thousandth: they are arithmetic. Times are a model; some are off by more than a tenth, one by much
+# more, where the paper's chips sent and computed at the same time. Lesson 07 says which constants were fitted. What both
+# columns show is the lesson of this page. From 64 to 256 chips 1D hardly gets faster and 2D does. With a million tokens 2D
 # wastes more than half of the chips on waiting for activations, and gathered weights do not.
 
 # %% tags=["extra"]
 feedforward("Figure 3", counted="paper", batch=64, length=2048)  # the published points lie on the lines of our plans
 
 # %% [markdown]
-# ## 7 · Measured: bytes of a real run
+# ## 7 · Counted: bytes of a real run
 #
-# So far all was planned. Now the five layouts run, on eight simulated devices, at a small size. We count the collectives
+# So far all was planned. Now the five layouts run, on sixteen simulated devices, at a small size. We count the collectives
 # in what JAX really executes, and lay every answer beside that of one device. (No seconds: simulated devices share the
 # few cores of this computer.)
 
 # %%
 rng = np.random.default_rng(8)
-arrays = {"x": rng.normal(size=(16, 4, 32)), "w_in": rng.normal(size=(32, 128)), "w_out": rng.normal(size=(128, 32))}
-arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
+shapes = {"x": (16, 4, 32), "w_in": (32, 96), "w_out": (96, 32)}
+arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 alone = layer("ws2d")(**arrays)
 for name in forms.LAYOUTS:
-    plan = planned(name, (2, 2, 2), batch=16, length=4, d_model=32, d_ff=128, dtype="f32")
+    plan = planned(name, (4, 2, 2), batch=16, length=4, d_model=32, d_ff=96, dtype="f32")
     run = mtf.simulate(plan)
     same = np.allclose(run(**arrays), alone, rtol=1e-4, atol=1e-3)
     counts = mtf.count(run.fn, *run.shapes)
