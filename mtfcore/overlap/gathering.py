@@ -47,6 +47,18 @@ class Chain:
         return [step for step in self.steps if step.kind == "all_gather"]
 
     @property
+    def products(self) -> set[int]:
+        """The values of the products."""
+        return {step.output for step, _, _ in self.readers}
+
+    def needs(self, writer: Writer) -> set[int]:
+        """All values that must be there before the products can be made, besides those gathered."""
+        found: set[int] = set()
+        for step, operand, _ in self.readers:
+            found |= _ancestors(writer, step.inputs[1 - operand])
+        return found | _ancestors(writer, self.source)
+
+    @property
     def casts(self) -> list[Step]:
         return [step for step in self.steps if step.kind != "all_gather"]
 
@@ -68,7 +80,9 @@ def chain_of(writer: Writer, last: Step, where: Where) -> Chain | str:
     while is_cast(steps[0]):
         steps.pop(0)
     chain = Chain(steps[0].inputs[0], steps, found)
-    return _why_not(writer, chain) or chain
+    if chain.products & chain.needs(writer):  # they cannot share one ring
+        return "of the products that read it one needs the other's result"
+    return chain
 
 
 def _products(writer: Writer, last: Step) -> list[tuple[Step, int, tuple[Step, ...]]] | str:
@@ -93,15 +107,6 @@ def _continues(writer: Writer, step: Step, where: Where) -> bool:
     if len(writer.readers[step.output]) > 1:
         return False
     return is_cast(step) or (step.kind == "all_gather" and where(step))
-
-
-def _why_not(writer: Writer, chain: Chain) -> str:
-    """Products that need each other cannot share one ring."""
-    made = {step.output for step, _, _ in chain.readers}
-    for step, operand, _ in chain.readers:
-        if made & _ancestors(writer, step.inputs[1 - operand]):
-            return "of the products that read it one needs the other's result"
-    return ""
 
 
 def _ancestors(writer: Writer, value: int) -> set[int]:

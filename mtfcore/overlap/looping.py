@@ -106,17 +106,30 @@ def _chains(writer: Writer, where: Where) -> tuple[list[Chain], dict[int, str]]:
         else:
             found.append(chain)
             inside |= {inner.output for inner in chain.gathers}
-    taken: set[int] = set()
-    chosen = []
+    chosen: list[Chain] = []
     for chain in sorted(found, key=lambda chain: -sum(step.link_bytes for step in chain.gathers)):
-        products = {step.output for step, _, _ in chain.readers}
-        if products & taken:
-            reason = "a product that reads it is looped over its other operand"
+        if reason := _clash(writer, chain, chosen):
             why |= {step.output: reason for step in chain.gathers}
         else:
-            taken |= products
             chosen.append(chain)
     return chosen, why
+
+
+def _clash(writer: Writer, chain: Chain, chosen: list[Chain]) -> str:
+    """Why a chain cannot be looped beside those chosen before, or nothing."""
+    if any(chain.products & other.products for other in chosen):
+        return "a product that reads it is looped over its other operand"
+    needs = {id(one): [other for other in (*chosen, chain) if other is not one and one.needs(writer) & other.products]
+             for one in (*chosen, chain)}  # fmt: skip
+    pending, seen = list(needs[id(chain)]), set()
+    while pending:  # all products of a chain are made at once, so chains must not need each other in a circle
+        now = pending.pop()
+        if now is chain:
+            return "its products and those of another gather need each other"
+        if id(now) not in seen:
+            seen.add(id(now))
+            pending += needs[id(now)]
+    return ""
 
 
 # ---- reduce-scatters --------------------------------------------------------------------------------------------

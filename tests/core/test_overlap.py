@@ -130,3 +130,73 @@ def test_a_loop_of_layers_is_looped_inside():
     looped = mtf.looped(program, 1)
     same(program, looped, stablehlo=True)
     assert [step.times for step in looped.collectives()] == [3] * 6
+
+
+def test_what_stays_as_it_is_says_why():
+    """A gathered tensor that is returned, or that something else than a product reads; a sum of no product."""
+
+    @mtf.function
+    def several(x: "A E", w: "E F", v: "A F"):
+        whole = mtf.reshard(x, mtf.Sharding(x.dims))
+        doubled = mtf.reshard(v, mtf.Sharding(v.dims))
+        h = mtf.einsum(mtf.reshard(x, "A E:x"), w, out="A F", at=("A E:x", "E:x F"))
+        return whole, mtf.exp(doubled), h
+
+    program = mtf.plan(several, "x:4", sizes="A:4 E:8 F:8", place={"x": "A E:x", "w": "E:x F", "v": "A F:x"})
+    said = "\n".join(refused(program))
+    assert "all_gather over x of E (A E:x → A E): it is returned whole" in said
+    assert "all_gather over x of F (A F:x → A F): exp reads it whole" in said
+    with pytest.raises(mtf.LayoutError, match=r"nothing in several can be looped(?s:.)*returned whole"):
+        mtf.looped(program)
+
+
+def test_only_what_is_wanted_is_looped():
+    program = planned("x:4 y:2", *CASES["gathered and scattered"]("xy"))
+    looped = mtf.looped(program, where=lambda step: step.kind == "reduce_scatter")
+    assert [step.kind for step in looped.collectives()].count("all_gather") == 1
+    assert "all_gather over y of E (A E:xy → A E:x): it is not wanted" in refused(program, lambda step: False)
+    with pytest.raises(mtf.LayoutError, match="it is not wanted"):
+        mtf.looped(program, where=lambda step: False)
+
+
+def test_a_product_of_two_gathered_operands_is_looped_over_the_larger():
+    program = planned("x:4 y:2", ("A E", "E F"), {"x": "A E:y", "w": "E F:x"})
+    looped = mtf.looped(program)
+    assert [step.label() for step in looped.collectives() if step.kind != "permute"] == ["all_gather over y of E"]
+    assert refused(program) == [
+        "all_gather over y of E (A E:y → A E): a product that reads it is looped over its other operand"
+    ]
+    given = arrays(program)
+    np.testing.assert_array_equal(quick(mtf.simulate(looped))(*given), quick(mtf.simulate(program))(*given))
+
+
+def test_products_that_need_each_other_share_no_ring():
+    @mtf.function
+    def twice(x: "A E", w: "E F", v: "F A"):
+        whole = mtf.reshard(x, mtf.Sharding(x.dims))
+        h = mtf.einsum(whole, w, out="A F", at=("A E", "E F"))
+        again = mtf.einsum(v, h, out="A", at=("F A", "A F"))
+        return mtf.einsum(whole, again, out="E", at=("A E", "A"))
+
+    program = mtf.plan(twice, "x:4", sizes="A:4 E:8 F:8", place={"x": "A E:x", "w": "E F", "v": "F A"})
+    assert any("one needs the other's result" in said for said in refused(program))
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ({"ways": 3}, "ways is 3"), ({"ways": True}, "ways is True"), ({"form": "fast"}, "throughput"),
+    ({"rows": 0}, "rows is 0"),
+])  # fmt: skip
+def test_what_cannot_be_asked_for(given, says):
+    with pytest.raises(mtf.LayoutError, match=says):
+        mtf.looped(planned("x:4", *CASES["scattered"]("x")), **given)
+
+
+def test_an_ordinary_program_in_every_other_respect():
+    """Its table, its source and its events: the printed source gives the same values."""
+    program = planned("x:4", *CASES["gathered, contracted"]("x"))
+    looped, given = mtf.looped(program), arrays(program)
+    assert "permute over x, +1 on the ring" in str(looped.table())
+    scope: dict = {}
+    exec(looped.source(), scope)
+    printed = np.asarray(scope["product"](*scope["place"](*given)))
+    np.testing.assert_array_equal(printed, quick(mtf.simulate(program))(*given))
