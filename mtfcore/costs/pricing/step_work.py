@@ -143,7 +143,7 @@ def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[i
     if step.kind == "gather":  # as many rows as it returns
         return Work(step, loops, None, (made,), (made,))
     if step.kind == "write":  # in place: of what it writes into only the rows change
-        rows, at = (_joined(known[n]) for n in step.inputs[1:])
+        rows, at = (_joined(known[n], mesh) for n in step.inputs[1:])
         return Work(step, loops, None, (*rows, *at), (Access(step.before[1], step.dtype, _home(step, known)),))
     if step.kind == "put":  # in place: only the rows that are written
         made = Access(_settled(step.before[-1]), step.dtype, "")
