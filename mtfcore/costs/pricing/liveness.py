@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from mtfcore.numbers import format_bytes
 from mtfcore.steps import Program, Step, held_bytes
-from mtfcore.tensor import Graph
+from mtfcore.tensor import Graph, Op
 
 ELEMENT_BY_ELEMENT = ("pointwise", "reshard", "settle")
 
@@ -51,7 +51,8 @@ def peak_memory(program: Program) -> Memory:
     names = in_place(program)
     donated = {port.value for port in program.outputs if port.name in names}
     held = {value: _held(program, value) for value in program.shardings}
-    between, fullest = _fullest(program, inputs | outputs, held)
+    own = {port.value for port in program.inputs if port.name in names}
+    between, fullest = _fullest(program, inputs | outputs, own, held)
     return Memory(sum(held[v] for v in inputs), sum(held[v] for v in outputs - donated), between, fullest)
 
 
@@ -72,25 +73,54 @@ def updated(graph: Graph) -> frozenset[str]:
 def _reached(graph: Graph, old: int) -> set[int]:
     reached = {old}
     for number, op in enumerate(graph.ops):
-        into = op.inputs[:1] if op.kind == "write" else op.inputs if op.kind in ELEMENT_BY_ELEMENT else ()
-        if op.dims == graph.ops[old].dims and reached.intersection(into):
+        if op.dims == graph.ops[old].dims and reached.intersection(_made_over(graph, op)):
             reached.add(number)
     return reached
 
 
-def _fullest(program: Program, kept: set[int], held: dict[int, int]) -> tuple[int, str]:
-    """Most bytes alive at once besides those kept, and the step at which that is."""
+def _made_over(graph: Graph, op: Op) -> tuple[int, ...]:
+    """The operands whose memory the result of an operation may take over: of a loop the carry that it updates."""
+    if op.kind == "write":
+        return op.inputs[:1]
+    if op.kind not in ("repeat", "repeated"):
+        return op.inputs if op.kind in ELEMENT_BY_ELEMENT else ()
+    loop, place = (op, 0) if op.kind == "repeat" else (graph.ops[op.inputs[0]], op.params["place"])
+    body = loop.params["body"]
+    starts, ends = [*body.inputs.values()], [*body.outputs.values()]
+    updates = place < loop.params["n_carry"] and ends[place] in _reached(body, starts[place])
+    return (loop.inputs[place],) if updates else ()
+
+
+def _fullest(program: Program, kept: set[int], own: set[int], held: dict[int, int]) -> tuple[int, str]:
+    """Most bytes alive at once besides those kept, and the step at which that is; rows may be written into `own`."""
     last = {value: number for number, step in enumerate(program.steps) for value in step.inputs}
+    kept = kept | _written_into(program, own, last)
     alive = most = 0
     fullest = ""
     for number, step in enumerate(program.steps):
-        alive += sum(held[value] for value in step.outputs if value not in kept)
+        over = _summed_into(step, number, last) - kept
+        alive += sum(held[value] for value in step.outputs if value not in kept) - sum(held[value] for value in over)
         now = alive + _inside(step)
         if now > most:
             most, fullest = now, step.label()
-        done = {*step.inputs, *step.outputs} - kept
+        done = {*step.inputs, *step.outputs} - kept - over
         alive -= sum(held[value] for value in done if last.get(value, number) == number)
     return most, fullest
+
+
+def _summed_into(step: Step, number: int, last: dict[int, int]) -> set[int]:
+    """Of rings beside products (`mtf.looped`): the sum or the result so far, in whose memory the next block lands."""
+    grows = (step.kind == "put" and len(step.inputs) == 2) or (step.kind == "pointwise" and "loop" in step.params)
+    return {step.inputs[0]} if grows and last[step.inputs[0]] == number else set()
+
+
+def _written_into(program: Program, own: set[int], last: dict[int, int]) -> set[int]:
+    """Values that are one's own memory with other rows in it: nobody reads what was there before."""
+    own, handed_out = set(own), {port.value for port in program.outputs}
+    for number, step in enumerate(program.steps):
+        if step.kind == "write" and (old := step.inputs[0]) in own and last[old] == number and old not in handed_out:
+            own.add(step.output)
+    return own
 
 
 def _inside(step: Step) -> int:
@@ -98,10 +128,12 @@ def _inside(step: Step) -> int:
     if step.body is None:
         return 0
     body = step.body
-    own = [port for port in body.inputs[step.params.get("n_carry", 1) :] if port.value in body.shardings]
+    n_carry = step.params.get("n_carry", 1)
+    own = [port for port in body.inputs[n_carry:] if port.value in body.shardings]
     parts = own[: step.params.get("n_stacked", 0)]
+    carries = {port.value for port in body.inputs[:n_carry]}
     held = {value: _held(body, value) for value in body.shardings}
-    between, _ = _fullest(body, {port.value for port in body.inputs}, held)
+    between, _ = _fullest(body, {port.value for port in body.inputs}, carries, held)
     return between + sum(held[port.value] for port in parts)
 
 
