@@ -146,6 +146,7 @@ def test_figure_8_stands_beside_ours_where_the_settings_are_its_own(monkeypatch)
     times = explorer.value["times"]
     assert times["published"] == [(128, 3.848), (8192, 4.152)] and "8 of 118 layers" in times["title"]
     ours, printed = dict(times["lines"]["batch"]), dict(times["published"])
+    assert ours == pytest.approx(printed, rel=0.05)
     assert ours[8192] - ours[128] == pytest.approx(printed[8192] - printed[128], rel=0.3)
     assert explorer.charts.html.count("data-published") == 2
     explorer.top.press({"batch": 128})
