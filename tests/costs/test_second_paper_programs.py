@@ -6,7 +6,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.costs.second_paper import LAYOUTS, attention, collectives, feedforward, serving
-from mtfcore.costs.second_paper.programs import paper_bytes, planned
+from mtfcore.costs.second_paper.programs import paper_bytes, paper_steps, places, planned
 from mtfcore.errors import LayoutError
 from mtfcore.model.phases import plan_phase
 
@@ -18,12 +18,15 @@ SIZES = (96, 64, 256)  # tokens, d_model, d_ff
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 @pytest.mark.parametrize("gated", [False, True])
-def test_a_feedforward_layer_moves_what_its_formula_says(layout, mesh, gated):
-    plan = planned(layout, mesh, *TOKENS, *SIZES[1:], gated=gated)
-    assert paper_bytes(plan) == feedforward.layout_bytes(layout, *SIZES, *mesh, gated=gated)
-    assert plan.link_bytes().total == pytest.approx(
-        feedforward.layout_bytes(layout, *SIZES, *mesh, gated=gated, exact=True), rel=1e-12
-    )
+@pytest.mark.parametrize("weights", ["", "i8"])
+def test_a_feedforward_layer_moves_what_its_formula_says(layout, mesh, gated, weights):
+    plan = planned(layout, mesh, *TOKENS, *SIZES[1:], gated=gated, weights=weights)
+    how = {"gated": gated, "weight_itemsize": 1 if weights else None}
+    assert paper_bytes(plan) == feedforward.layout_bytes(layout, *SIZES, *mesh, **how)
+    assert sum(n_bytes for _, n_bytes in paper_steps(plan)) == paper_bytes(plan)
+    exact = feedforward.layout_bytes(layout, *SIZES, *mesh, **how, exact=True)
+    assert plan.link_bytes().total == pytest.approx(exact, rel=1e-12)
+    assert {port.name: port.sharding.text() for port in plan.inputs}.keys() == places(layout, gated).keys()
 
 
 def body(cfg: mtf.model.Config, by: str, length: int, mesh: str) -> mtf.Program:

@@ -314,6 +314,9 @@ def test_the_program_of_the_chosen_layout_opens_and_its_code_gives_it_again():
     assert scope["again"].value["totals"] == opened.value["totals"]
     explorer.top.press({"program": True})
     assert explorer.opened is None and opened not in explorer.children
+    explorer.top.press({"d_model": 99})
+    explorer.top.press({"program": True})
+    assert explorer.opened is None and explorer.kind == "refused"
 
 
 # ---- shared habits

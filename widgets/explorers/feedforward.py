@@ -166,6 +166,8 @@ class FeedforwardExplorer(Frame):
 
     def pressed(self, name: str) -> None:
         """Open the chosen layout's program, which has its own controls, or close it."""
+        if self.opened is None and not self._true:
+            return  # what is refused has no program; the line says why
         if self.opened is None:
             self.opened = LayerProgram(self.value["chosen"], layer_of(self.state), mesh_of(self.state))
             self.children = [*self.children, self.opened]

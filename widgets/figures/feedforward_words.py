@@ -1,7 +1,7 @@
 """What the feedforward explorer says: which layout moves least, by how much, why, and what comes next; and the table.
 
     >>> sentence(layer_facts(Layer(18432, 73728, batch=512), (4, 4, 4)))[:60]
-    'ws2d moves least for 512 tokens: 15.2 MiB a device [modelled'
+    '2D weight-stationary (ws2d) moves least for 512 tokens: 15.2'
 
 Next file to read: `../explorers/feedforward`.
 """
