@@ -22,6 +22,12 @@ from mtfcore.counting.hlo_values import while_runs
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _SCOPE = re.compile(r'op_name="([^"]*)"')
 _STEP = re.compile(r"step(\d+)")
+PRODUCTS = ("convolution", "dot")
+
+
+def _step(i: Instruction) -> str:
+    found = _SCOPE.search(i.rest)
+    return ".".join(_STEP.findall(found[1])) if found else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +38,7 @@ class Slot:
     home: Computation
     times: int = 1  # how often it runs: the turns of the loops around it, multiplied
     inside: Instruction | None = None  # the fusion or asynchronous wrapper that it is a part of
+    fused: Computation | None = None  # of a fusion: what it does
     body: tuple[Slot, ...] = ()  # of a loop: one turn
     turns: int | None = None  # of a loop; None where its text does not say
 
@@ -50,11 +57,16 @@ class Slot:
         found = None if self.inside else _CYCLES.search(self.instruction.rest)
         return int(found[1]) if found else 0
 
-    @property
+    @cached_property
     def step(self) -> str:
-        """The step of the plan it was lowered from, numbered as in the program's table (3, 17.4); empty if unknown."""
-        found = _SCOPE.search(self.instruction.rest)
-        return ".".join(_STEP.findall(found[1])) if found else ""
+        """The step of the plan it was lowered from, numbered as in the program's table (3, 17.4); empty if unknown.
+
+        A fusion without a name of its own has that of its product, or else of the last thing it does.
+        """
+        inner = list(self.fused.instructions.values()) if self.fused else []
+        inner.sort(key=lambda i: i.opcode in PRODUCTS)
+        names = (_step(i) for i in (self.instruction, *reversed(inner)))
+        return next(filter(None, names), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +114,8 @@ def _slots(module: Module, home: Computation, times: int, inside: Instruction | 
             for name in split(i.attributes.get("branch_computations", "").strip("{}")):
                 yield from _slots(module, module.called(name, i), times) if name else ()
         else:
-            yield Slot(i, home, times, inside)
+            fused = module.called(i.attributes["calls"], i) if i.opcode == "fusion" else None
+            yield Slot(i, home, times, inside, fused)
             yield from _wrapped(module, i, times, inside)
 
 
@@ -110,7 +123,7 @@ def _loop(module: Module, i: Instruction, home: Computation, times: int) -> Slot
     test, body = (module.called(i.attributes[key], i) for key in ("condition", "body"))
     turns = while_runs(i, home, test, body, module)
     inner = tuple(_slots(module, body, times * (turns if turns is not None else 1)))
-    return Slot(i, home, times, None, inner, turns)
+    return Slot(i, home, times, body=inner, turns=turns)
 
 
 def _wrapped(module: Module, i: Instruction, times: int, inside: Instruction | None) -> Iterator[Slot]:

@@ -52,10 +52,11 @@ ENTRY %main (p: f32[64]) -> f32[64] {{
 }}
 """
 
+TURNS = "source_target_pairs={{0,1},{1,0},{2,3},{3,2}}"
 PAIR = f"""{HEADER}{DOUBLE}
 ENTRY %main (p: f32[64]) -> (f32[64], f32[64]) {{
   %p = f32[64]{{0}} parameter(0)
-  %start = (f32[64]{{0}}, f32[64]{{0}}, u32[], u32[]) collective-permute-start(%p), source_target_pairs={{{{0,1}},{{1,0}},{{2,3}},{{3,2}}}}
+  %start = (f32[64]{{0}}, f32[64]{{0}}, u32[], u32[]) collective-permute-start(%p), {TURNS}
   %work = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {cycles(900)}
   %done = f32[64]{{0}} collective-permute-done(%start)
   ROOT %both = (f32[64]{{0}}, f32[64]{{0}}) tuple(%work, %done)
