@@ -227,6 +227,17 @@ def test_a_batch_smaller_than_every_axis_is_refused_with_ways_out():
     assert explorer.kind == "ok" and explorer.value["ways"]["batch"]["copies"] == 4
 
 
+@pytest.mark.parametrize(("settings", "label"), [
+    ({"model": "gpt-3-175b", "mesh": CUBE, "context": 4096}, "context 2,047"),
+    ({"mesh": "x:3 y:2 z:2"}, "mesh x:2 y:2 z:2"),
+])  # fmt: skip
+def test_other_sizes_that_cannot_be_lead_out_too(settings, label):
+    explorer = small(**settings)
+    assert explorer.kind == "refused" and label in [offer.label for offer in explorer.offers]
+    offered(explorer, label)
+    assert explorer.kind == "ok"
+
+
 @pytest.mark.parametrize(("settings", "words"), [
     ({"by": "heds"}, "did you mean 'heads'"), ({"chip": "v44"}, "v4"), ({"cache": "int3"}, "int8"),
     ({"batch": 0}, "batch is 0"), ({"context": 1 << 30}, "context is"), ({"model": "palm-9b"}, "palm-8b"),

@@ -34,6 +34,7 @@ START: State = {
     "model": "palm-540b heads=64", "mesh": "x:4 y:4 z:4", "chip": "v4", "batch": 128, "context": 2048, "by": "heads",
     "cache": "bf16", "weights": "bf16", "room": "rest",
 }  # fmt: skip
+MOST_OFFERS = 4
 ENDS = {"batch": (1, 4096), "context": (1, 1 << 20)}
 MOST_DEVICES, MOST_HEADS, MOST_SIZE = 256, 256, 512
 FIELDS = {
@@ -134,20 +135,23 @@ def _nearest_heads(text: str) -> Iterator[Offer]:
 
 
 def ways_out(cfg: Config, mesh: mtf.Mesh, state: State) -> Iterator[Offer]:
-    """Settings near these that can be: the other way, padded heads, other batches."""
+    """Settings near these that can be: the other way, padded heads, other batches, a shorter context, a mesh of 2s."""
 
     def can(**changes: Any) -> bool:
         now = {**state, **changes}
-        return not possible(plan_inputs.read_model(now["model"]), FFN, now["by"], mesh, now["batch"], 1, now["context"])
+        cfg = plan_inputs.read_model(now["model"])
+        return not possible(cfg, FFN, now["by"], mtf.Mesh(now["mesh"]), now["batch"], 1, now["context"])
 
-    other = next(by for by in BY if by != state["by"])
-    if can(by=other):
-        yield Offer(f"by {other}", {"by": other})
-    if (padded := padded_to(state["model"], mesh)) and can(model=padded):
-        yield Offer(f"pad {cfg.heads} heads to {plan_inputs.read_model(padded).heads}", {"model": padded})
-    near = sorted({n for size in (mesh.size, *(size for _, size in mesh.axes)) for n in around(state["batch"], size)})
-    for n in [n for n in near if n != state["batch"] and can(batch=n)][:2]:
-        yield Offer(f"batch {n:,}", {"batch": n})
+    tried = [Offer(f"by {by}", {"by": by}) for by in BY if by != state["by"]]
+    if padded := padded_to(state["model"], mesh):
+        tried.append(Offer(f"pad {cfg.heads} heads to {plan_inputs.read_model(padded).heads}", {"model": padded}))
+    batches = {n for size in (mesh.size, *(size for _, size in mesh.axes)) for n in around(state["batch"], size)}
+    tried += [Offer(f"batch {n:,}", {"batch": n}) for n in sorted(batches)]
+    tried.append(Offer(f"context {cfg.max_length - 1:,}", {"context": cfg.max_length - 1}))
+    twos = " ".join(f"{axis}:{1 << (size.bit_length() - 1)}" for axis, size in mesh.axes)
+    tried.append(Offer(f"mesh {twos}", {"mesh": twos}))
+    found = [offer for offer in tried if can(**offer.settings)]
+    yield from found[:MOST_OFFERS]
 
 
 def around(value: int, step: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ A bar and a line can be picked, which chooses that way. Next file to read: `atte
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -99,6 +100,8 @@ def context_svg(facts: Facts) -> str:
         inside.append(_line(axes, by, points, labels, facts["by"] == by, math.inf))
     if not lines:
         inside.append(text("the weights alone do not fit", 70, HEIGHT / 2, WIDTH - 90, 11, font_style="italic"))
+    if any(after[1] > before[1] for points in lines.values() for before, after in itertools.pairwise(points)):
+        inside.append(text("a batch is cut by whole axes only", 64, HEIGHT - 46, 0, 11, font_style="italic"))
     for batch, name, tokens in facts["published"]:
         inside.append(_ring(axes, batch, tokens, f"Table 1, {name}: {tokens:,} tokens, published"))
     inside.append(_here(axes, facts["batch"], facts["context"], labels))
