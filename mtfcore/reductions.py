@@ -1,6 +1,6 @@
 """Reductions, softmax, and operations on indices. Most are written with simpler operations, so they need no rules.
 
-Importing these names hides Python's own `sum`, `max`, …: use them as `mtf.sum`. Next file to read: `reshapes`.
+Importing these names hides Python's own `sum`, `max`, …: use them as `mtf.sum`. Next file to read: `row_writing`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
     step = mtf.model.plan_phase("palm-540b", "decode", "x:4 y:4 z:4", attention="batch", batch=64, cached_tokens=2048)
 
 Importing this loads no JAX. First file to read: `configs`, then `params`, `block`, `transformer`; `partitioning`. How a
-model is served: `pins`, `serving`, `places`, `reasons`, `storing`, `past`, `phases`.
+model is served: `pins`, `serving`, `places`, `reasons`, `head_padding`, `storing`, `quantising`, `past`, `phases`.
 """
 
 import importlib

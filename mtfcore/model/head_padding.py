@@ -4,7 +4,7 @@
     >>> more = least_padding(cfg, "ws2d", "heads", "x:2 y:2 z:2", batch=8)
     >>> more
     Heads(heads=12, kv_heads=4)
-    >>> wider, arrays = padded(cfg, params, *more)                                 # outputs are unchanged
+    >>> wider, arrays = padded(cfg, {}, *more)           # with the model's parameters for {}: outputs are unchanged
     >>> padding_words(cfg, wider)
     'heads 9 → 12, key/value heads 3 → 4: +6.6% parameters, +6.6% FLOPs a token, +33.3% cache (modelled)'
 

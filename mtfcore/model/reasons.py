@@ -4,7 +4,7 @@
     ['batch 2 does not divide over x:4, as wg_x needs; nearest: batch=4, or ffn="ws2d", which cuts no batch']
 
 An empty list: it can. Nothing is planned for this, so a comparison may ask it for every candidate. Cases S01, S15, S17,
-C18. Next file to read: `storing`.
+C18. Next file to read: `head_padding`.
 """
 
 from __future__ import annotations

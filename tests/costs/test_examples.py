@@ -14,7 +14,8 @@ import mtfcore as mtf
 
 ROOMS = ("first_paper", "links", "pricing", "serving", "serving_memory", "templates")
 ALONE = ("chips", "chip_adding", "chip_figures", "topologies", "costs", "model.serving", "model.places",
-         "model.reasons", "model.storing", "model.phases", "model.partitioning", "model.published")  # fmt: skip
+         "model.reasons", "model.head_padding", "model.storing", "model.quantising", "model.phases",
+         "model.partitioning", "model.published")  # fmt: skip
 MODULES = [importlib.import_module(f"mtfcore.{name}") for name in ALONE]
 MODULES += [importlib.import_module(found.name) for room in ROOMS for found in pkgutil.iter_modules(
     importlib.import_module(f"mtfcore.costs.{room}").__path__, f"mtfcore.costs.{room}.")]  # fmt: skip
