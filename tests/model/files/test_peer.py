@@ -1,8 +1,10 @@
 """The real model against an engine that nobody here wrote, by what it said of the same file (`peer.py` says how).
 
-Its `exact` logits come from the same numbers in f32, where only the order of sums differs: ours are within 0.002 (half
-of that is rounding in the stored file; 0.0001 was measured). Its `quick` ones come from products in 8 bits: of the ten
-largest at each of 305 positions, ours are within 1.5 (1.4 was measured, 0.3 in the middle).
+Its `exact` logits come from the same numbers in f32, where only the order of sums differs: ours are within 0.002, of
+which 0.0005 is the stored file's rounding and 0.0001 was measured. Its `quick` ones come from products in 8 bits. Of
+the ten largest at each of the 305 positions here ours are within 1.5 of those, 0.3 in the middle; at 2,243 positions of
+other texts they were within 2.3. So 2.5 is allowed, and the likeliest token must be the peer's wherever it stands more
+than 0.5 above the second: the largest such distance at which they differed was 0.34.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import pytest
 import mtfcore as mtf
 from mtfcore.model.files import known
 
-EXACT, QUICK = 0.002, 1.5
+TOLERANCE = {"exact": 0.002, "quick": 2.5}  # of a logit
+MARGIN = {"exact": 0.002, "quick": 0.5}  # of the peer's likeliest token over its second
 SAID = json.loads(pathlib.Path(__file__).with_name("smollm2_expected.json").read_text(encoding="utf-8"))
 
 
@@ -39,31 +42,31 @@ def test_the_stored_file_is_of_the_model_that_is_fetched():
     assert all(len(prompt["greedy"]) == len(prompt["margins"]) == 16 for prompt in SAID["prompts"])
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), [("exact", EXACT), ("quick", QUICK)])
-def test_logits_are_the_peers(ours, kind, tolerance):
+@pytest.mark.parametrize("kind", TOLERANCE)
+def test_logits_are_the_peers(ours, kind):
     for prompt, logits in zip(SAID["prompts"], ours, strict=True):
         tokens, expected = (np.array(part) for part in zip(*prompt[kind], strict=True))
         found = np.take_along_axis(logits, tokens, axis=1)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=prompt["text"])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[kind], err_msg=prompt["text"])
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), [("exact", EXACT), ("quick", QUICK)])
-def test_the_likeliest_token_is_the_peers_wherever_its_margin_exceeds_the_tolerance(ours, kind, tolerance):
+@pytest.mark.parametrize("kind", MARGIN)
+def test_the_likeliest_token_is_the_peers_wherever_its_margin_is_no_matter_of_rounding(ours, kind):
     compared = 0
     for prompt, logits in zip(SAID["prompts"], ours, strict=True):
         for row, (tokens, expected) in zip(logits, prompt[kind], strict=True):
-            if expected[0] - expected[1] > tolerance:
+            if expected[0] - expected[1] > MARGIN[kind]:
                 assert row.argmax() == tokens[0]
                 compared += 1
-    assert compared > {"exact": 300, "quick": 80}[kind]
+    assert compared > {"exact": 300, "quick": 200}[kind]
 
 
-def test_greedy_continuations_are_the_peers_wherever_its_margin_exceeds_the_tolerance(ours):
+def test_greedy_continuations_are_the_peers_wherever_its_margin_is_no_matter_of_rounding(ours):
     for prompt, logits in zip(SAID["prompts"], ours, strict=True):
         chosen = logits[len(prompt["tokens"]) - 1 :].argmax(1)
         differ = [margin for ours, theirs, margin in zip(chosen, prompt["greedy"], prompt["margins"], strict=True)
                   if ours != theirs]  # fmt: skip
-        assert max(differ, default=0) < QUICK
+        assert max(differ, default=0) < MARGIN["quick"]
 
 
 @pytest.mark.parametrize("special", [True, False])
