@@ -56,9 +56,8 @@ def formula_html(facts: Facts) -> str:
     lines += ["<tr><td>&nbsp;</td></tr>"] * (2 - len(lines))
     head = f"<b>{row['layout']}</b>: numbers, times bytes"
     count = "" if facts["counted"] == "paper" else " and (K−1)/K"
-    return (
-        f'<div class="mw-formula" style="margin-top:6px;overflow-x:auto"><div>{head}{count}</div><table>{"".join(lines)}</table></div>'
-    )
+    style, inside = "margin-top:6px;overflow-x:auto", f"<div>{head}{count}</div><table>{''.join(lines)}</table>"
+    return f'<div class="mw-formula" style="{style}">{inside}</div>'
 
 
 def _formula(facts: Facts, row: Facts, part: str, words: str) -> str:
