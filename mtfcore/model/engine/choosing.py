@@ -67,6 +67,15 @@ def choose(cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, top
     return Choice(best[0].name, best[1].name, why)
 
 
+def least_prompts(cfg: Config, mesh: Mesh, prefill: str, chunk: int) -> int:
+    """The smallest batch of prompts that a partition takes; 1 where there is a choice."""
+    if prefill not in SERVING:
+        return 1
+    way = SERVING[prefill].ffn.name, SERVING[prefill].attention
+    legal = (n for n in range(1, 2 * mesh.size + 1) if not possible(cfg, *way, mesh, n, chunk, 0, "prefill"))
+    return next(legal, 1)
+
+
 def _tried(cfg: Config, mesh: Mesh, phase: str, asked: str, sizes: Sizes, topology: object) -> list[Priced]:
     """Every partition that may be taken: priced where there is a choice."""
     names = list(SERVING) if asked == "auto" else [asked]

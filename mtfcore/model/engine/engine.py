@@ -23,7 +23,7 @@ from mtfcore.errors import LayoutError, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.configs import Config, config
 from mtfcore.model.engine.asking import check_drawing, check_prompts
-from mtfcore.model.engine.choosing import Sizes, choose
+from mtfcore.model.engine.choosing import Sizes, choose, least_prompts
 from mtfcore.model.engine.conversation import Conversation
 from mtfcore.model.engine.launches import Launches
 from mtfcore.model.engine.programs import Shape
@@ -31,7 +31,6 @@ from mtfcore.model.engine.progress import Progress
 from mtfcore.model.engine.queue import Queue
 from mtfcore.model.engine.slots import Request, Slots
 from mtfcore.model.phases import activations
-from mtfcore.model.reasons import possible
 from mtfcore.model.serving import SERVING
 from mtfcore.model.storing import stored_dtype
 from mtfcore.notation import as_size
@@ -82,7 +81,7 @@ class Engine:
 
     def _shapes(self, prefill: str, decode: str) -> tuple[Shape, Shape]:
         """Choose the partitions, and say why."""
-        prompts = self._prompts or self._least_prompts(prefill)
+        prompts = self._prompts or least_prompts(self.cfg, self.mesh, prefill, self.chunk)
         sizes = Sizes(self.n_slots, prompts, self.chunk, self.length, self.weights, self.cache_dtype)
         self.prefill, self.decode, self.why = choose(self.cfg, self.mesh, prefill, decode, sizes, self.topology)
         return self._shape(self.prefill, prompts), self._shape(self.decode, self.n_slots)
@@ -90,15 +89,6 @@ class Engine:
     def _shape(self, partition: str, sequences: int) -> Shape:
         return Shape(self.cfg, self.mesh, partition, sequences, self.length, self.weights, self.cache_dtype,
                      self.n_tokens)  # fmt: skip
-
-    def _least_prompts(self, prefill: str) -> int:
-        """The smallest batch of prompts that a partition takes; 1 where there is a choice."""
-        if prefill not in SERVING:
-            return 1
-        way = SERVING[prefill].ffn.name, SERVING[prefill].attention
-        legal = (n for n in range(1, 2 * self.mesh.size + 1)
-                 if not possible(self.cfg, *way, self.mesh, n, self.chunk, 0, "prefill"))  # fmt: skip
-        return next(legal, 1)
 
     def _blocks(self) -> int:
         """Into how many parts decode cuts the slots."""

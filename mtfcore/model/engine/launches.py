@@ -88,13 +88,19 @@ class Launches:
 
     def move(self, read: Shape, kept: Shape) -> Program | None:
         """The kept tokens to another partition, and prefill under another; weights stay."""
-        program = moving(self.kept_shape, kept) if kept != self.kept_shape else None
+        run = self._moving(kept) if kept != self.kept_shape else None
         with uninterrupted():
-            if program is not None:
-                self.cache = self._launch(self._made(program), self.cache, {})
-            self.read_shape, self.kept_shape, self.runs = read, kept, {}
+            if run is not None:
+                self.cache = self._launch(run, self.cache, {})
+            self.read_shape, self.kept_shape = read, kept
             self.prompts = self._zeros(PROMPT)
-        return program
+        return run.program if run else None
+
+    def _moving(self, kept: Shape) -> Run:
+        key = ("move", self.kept_shape, kept)
+        if key not in self.runs:
+            self.runs[key] = self._made(moving(self.kept_shape, kept))
+        return self.runs[key]
 
     def _launch(self, run: Run, given: Mapping[str, Any], donated: Mapping[str, Any]) -> dict[str, Any]:
         found = run.resident(**given, **donated, donate=tuple(donated))
@@ -106,8 +112,11 @@ class Launches:
     # ---- programs, each planned and compiled when it is first needed ---------------------------------------------
 
     def run(self, kind: str, size: int = 0, drawn: bool = False) -> Run:
-        """The run of a kind of launch: prefill of `size` tokens, decode of `size` turns, give to `size` samples."""
-        key = (kind, size, drawn)
+        """The run of a kind of launch: prefill of `size` tokens, decode of `size` turns, give to `size` samples.
+
+        What was compiled for other partitions stays, for whoever moves back.
+        """
+        key = (kind, size, drawn, self.read_shape if kind != "decode" else None, self.kept_shape)
         if key not in self.runs:
             self.runs[key] = self._made(self.planned(kind, size, drawn))
         return self.runs[key]

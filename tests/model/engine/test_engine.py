@@ -175,7 +175,7 @@ def test_the_cache_is_changed_in_place():
     eng = engine("multiquery")
     list(eng.generate(starts("multiquery")[:1], 2))
     for key in (("prefill", 16, False), ("decode", 1, False), ("give", 0, False)):
-        run = eng.launches.runs[key]
+        run = eng.launches.run(*key)
         names = tuple(port.name for port in run.program.inputs if port.name.startswith("cache_"))
         memory = run.donating(names).lower(*run.shapes).compile().memory_analysis()
         cache = sum(t.sharding.shard_shape(t.shape)[0] * 0 + t.addressable_shards[0].data.nbytes
