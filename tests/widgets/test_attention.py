@@ -12,6 +12,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore.costs.serving_memory.cache_bytes import cache
 from mtfcore.costs.serving_memory.inference_memory import device_bytes
+from mtfcore.events import Tally
 from mtfcore.reference import rows
 from widgets import attention
 from widgets.explorers import attention_run, attention_times
@@ -20,6 +21,7 @@ from widgets.explorers.attention_inputs import START, check, key_heads, padded_t
 from widgets.explorers.attention_program import attention_program, smaller
 from widgets.explorers.attention_published import settings_of, table_1
 from widgets.explorers.attention_run import small_inputs, small_program
+from widgets.queue import Result
 
 SMALL = {"model": "palm-8b", "mesh": "x:2 y:2 z:2", "batch": 16, "context": 512}
 KINDS = {"multihead": "palm-8b kv_heads=16", "grouped": "palm-8b kv_heads=8", "multiquery": "palm-8b"}
@@ -314,6 +316,13 @@ def test_the_run_is_checked_first_and_counts_its_own_traffic():
     explorer.top.press({"batch": 32})
     explorer.queue.join(60)
     assert explorer.stale and "the traffic below is for batch 16" in explorer.top.progress["text"]
+
+
+def test_a_stopped_run_says_so():
+    explorer, program = small(), small_program(mtf.model.config("palm-8b"), "x:2 y:1 z:1", 4, "heads")
+    half = attention_run.Ran(program, Tally(program), 0.0, "running")
+    explorer._finished(Result(explorer.run_settings(), half, stopped=True, seconds=1.0))
+    assert explorer.live.drawing["about"].startswith("Stopped: 0 of") and explorer.top.progress["text"] == "stopped"
 
 
 def test_a_wrong_run_is_told_and_shows_no_traffic(monkeypatch):

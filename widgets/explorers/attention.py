@@ -14,6 +14,7 @@ Transformer Inference" (arXiv 2211.05102), sections 3.3 and 4.2. Lesson 09 uses 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,7 +159,7 @@ class Attention(Growing):
 
     def show_result(self, result: Result) -> None:
         if isinstance(result.value, Ran):
-            self._show_ran(result.value)
+            self._show_ran(dataclasses.replace(result.value, state="stopped") if result.stopped else result.value)
 
     def result_part(self) -> ipywidgets.VBox:
         return self.results

@@ -1,7 +1,7 @@
 """Table 1 of the paper beside ours, and the settings that each of its rows stands for.
 
     >>> table_1()[4]["printed"], table_1()[4]["ours"]
-    ('43,000 tokens', 42653)
+    ('43,000', 42653)
 
 Longest contexts on 64 TPU v4, 30 % of whose memory is the cache's. Source: arXiv 2211.05102, Table 1. Next file to
 read: `attention`.

@@ -1,7 +1,7 @@
 """Time of a decode step over the context, by heads and by batch; and what Figure 8 prints.
 
     >>> step_ms(cfg, "x:4 y:4 z:4", "v4:4x4x4", 256, 8192, "batch", "bf16", "bf16")
-    28.4...
+    56.6...
 
 A whole decode step is planned and priced for each context, some 10 ms each, so a worker does it and every answer is
 kept. Figure 8 runs 8 of PaLM's layers, which are shown where the settings are the figure's. Next file to read:

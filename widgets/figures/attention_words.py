@@ -1,7 +1,7 @@
 """What the attention explorer says: what is copied and why, what fits, what moves instead; and the table.
 
-    >>> sentence(facts)[:42]
-    'By heads, 1 key head and 64 devices: no ax'
+    >>> sentence(facts)[:60]
+    'By heads, 1 key head on 64 devices; one head cannot be cut o'
 
 Next file to read: `../explorers/attention_times`.
 """
