@@ -2,9 +2,10 @@
 
 Source: Wang et al., "Overlap communication with dependent computation via decomposition in large deep learning models"
 (ASPLOS 2023); used by arXiv 2211.05102, section 3.5. First file to read: `rings`, then `spots`, `rewriting`,
-`gathering`, `scattering`, `looping`.
+`gathering`, `scattering`, `looping`, `paying`.
 """
 
 from mtfcore.overlap.looping import looped, refused
+from mtfcore.overlap.paying import pays
 
-__all__ = ["looped", "refused"]
+__all__ = ["looped", "pays", "refused"]

@@ -7,7 +7,7 @@
 The result is an ordinary program: it runs, is drawn, counted and priced like any other. Every all-gather that only
 products read and every reduce-scatter of a product is replaced, inside loops too; a device sends as many bytes as
 before (`rings`). Values differ from the plain program's only by the order of sums: not at all where nothing is summed,
-by a few roundings of the type that is summed in otherwise. Next file to read: `exposed`.
+by a few roundings of the type that is summed in otherwise. Next file to read: `paying`.
 """
 
 from __future__ import annotations

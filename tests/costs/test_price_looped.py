@@ -6,6 +6,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.costs.pricing.liveness import peak_memory
+from mtfcore.overlap import pays
 
 
 @mtf.function
@@ -79,3 +80,21 @@ def test_a_gathered_whole_never_lies_in_memory():
     assert peak_memory(program).between >= whole
     looped = peak_memory(mtf.looped(program, 1)).between
     assert looped < whole / 4
+
+
+def test_only_what_pays_is_chosen():
+    """Of a large product and a tiny one the large one's gather is looped, and the whole is no slower for it."""
+
+    @mtf.function
+    def both(x: "B E", w: "E F", y: "C G", v: "G H"):
+        large = mtf.einsum(x, w, out="B F:x", at=("B E", "E F:x"))
+        return large, mtf.einsum(y, v, out="C H:x", at=("C G", "G H:x"))
+
+    place = {"x": "B E:x", "w": "E F:x", "y": "C G:x", "v": "G H:x"}
+    program = mtf.plan(both, "x:4", sizes="B:8192 E:4096 F:32768 C:1 G:512 H:512", place=place, dtype="bf16")
+    wanted = pays(program, "v4:2x2x1")
+    large, tiny = program.collectives()
+    assert wanted(large) and not wanted(tiny)
+    before, after = (mtf.price(p, "v4:2x2x1") for p in (program, mtf.looped(program, where=wanted)))
+    assert after.seconds < before.seconds
+    assert after.seconds <= mtf.price(mtf.looped(program), "v4:2x2x1").seconds
