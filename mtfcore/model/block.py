@@ -155,8 +155,8 @@ def project_out(mixed: Tensor, w: Weights, prefix: str = "", pins: Pins = FREE) 
 
 
 def _projected(x: Tensor, w: Weights, name: str, bias: str, pins: Pins) -> Tensor:
-    """x times a weight: x's dimensions but E, then the weight's."""
-    dims = " ".join(letter for letter in (*x.names, *w[name].names) if letter != "E")
+    """x times a weight whose first dimension is E: x's other dimensions, then the weight's."""
+    dims = " ".join([*[letter for letter in x.names if letter != "E"], *w[name].names[1:]])
     return _biased(product(x, w, name, dims, pins), w, bias)
 
 

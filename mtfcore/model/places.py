@@ -2,7 +2,7 @@
 
     >>> where = placement(palm, "decode", mtf.Mesh("x:4 y:4 z:4"), SERVING["ws2d-batch"], batch=512)
     >>> where.place["w_in_gate"], where.pins["w_in_gate"]
-    ('E:x F:zy', Pin(at=('B L E:x', 'pair E:x F:zy'), out='B L pair F:zyx'))
+    ('E:x F:zy', Pin(at=('B L E:x', 'E:x pair F:zy'), out='B L pair F:zyx'))
 
 Axes are handed out in order, each to the first dimension that it divides. Query heads take z, then y, then x; of a
 matrix, what heads cannot take goes to D, so that no device holds or multiplies what another has. In attention itself
@@ -152,11 +152,11 @@ class _Cut:
         found = {
             "norm": Pin(out=x),
             "wq": Pin((x, text(e, *q)), text(core, ("L", self.core.length), *heads, ("D", ""))),
-            "wkv": Pin((x, text(pair, e, *k)), keys),
+            "wkv": Pin((x, text(e, pair, *k)), keys),
             "mixed": Pin(out=text(batch, length, *q)),
             "wo": Pin((text(batch, length, *q), text(*q, e)), self.summed(q)),
             "w_in": Pin((x, text(e, ("F", self.f))), text(batch, length, hidden)),
-            "w_in_gate": Pin((x, text(pair, e, ("F", self.f))), text(batch, length, pair, hidden)),
+            "w_in_gate": Pin((x, text(e, pair, ("F", self.f))), text(batch, length, pair, hidden)),
             "w_out": Pin((h, text(("F", self.f), e)), self.summed([("F", self.f)])),
             "logits": self.logits(),
         }  # fmt: skip

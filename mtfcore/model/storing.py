@@ -2,14 +2,14 @@
 
     >>> texts, dtypes = stored_arguments(palm, "i8", "bf16")      # name → dimensions and dtype, for a named function
     >>> texts["wkv"], dtypes["wkv"], texts["wkv_scale"]
-    ('layers:118 pair:2 E:18432 D:256', 'i8', 'layers:118 pair:2 D:256')
+    ('layers:118 E:18432 pair:2 D:256', 'i8', 'layers:118 pair:2 D:256')
 
 `mtf.model.stored(cfg, params, "int8")` gives numpy arrays of those names from ordinary parameters.
 
 Matrices that multiply the same x and whose results travel the same way are one matrix, so that they travel in one
-collective: `wkv` of wk and wv, `w_in_gate` of w_in and w_gate, with a dimension `pair` before E: behind it, a compiler
-for TPUs would make tiles of two rows. A matrix of whole numbers has one scale for each output: w ≈ i8 · scale, the
-largest of each output's weights at ±127. Tables, norms and
+collective: `wkv` of wk and wv, `w_in_gate` of w_in and w_gate, with a dimension `pair` behind E: in front of it, every
+product on a CPU or GPU would first copy them. A matrix of whole numbers has one scale for each output: w ≈ i8 · scale,
+the largest of each output's weights at ±127. Tables, norms and
 biases stay floats. Grouped heads have two dimensions, K and G, where a parameter has H: the same elements. Sources:
 arXiv 2211.05102, sections 3.4 (fused) and 3.6 (int8); case S14. Next file to read: `quantising`.
 """
@@ -26,7 +26,7 @@ from mtfcore.model.configs import Config
 if TYPE_CHECKING:
     import numpy as np
 
-OUTPUTS = {  # of each matrix: how many of its last dimensions are outputs, none: all but E
+OUTPUTS = {  # of each matrix: how many of its last dimensions are outputs, none: all behind E
     "wq": 0, "wk": 0, "wv": 0, "wkv": 0, "wo": 1, "w_in": 0, "w_gate": 0, "w_in_gate": 0, "w_out": 1,
 }  # fmt: skip
 FUSED = {  # the first of two: (both as one, the second)
@@ -53,7 +53,8 @@ def stored_texts(cfg: Config) -> dict[str, str]:
         both, second = FUSED.get(name, (name, ""))
         if second in left:
             del left[second]
-            name, words = both, [words[0], "pair:2", *words[1:]]
+            place = 2 if both in OUTPUTS else 1  # behind E; a bias has none
+            name, words = both, [*words[:place], "pair:2", *words[place:]]
         found[name] = " ".join(words)
     return found
 
@@ -66,7 +67,7 @@ def _words(cfg: Config, text: str) -> list[str]:
 
 def outputs(name: str, words: list[str]) -> list[str]:
     """Of a matrix's dimensions, stack first, those that it gives for what it is multiplied with."""
-    return words[-OUTPUTS[name] :] if OUTPUTS[name] else [word for word in words[1:] if not word.startswith("E:")]
+    return words[-OUTPUTS[name] :] if OUTPUTS[name] else words[2:]
 
 
 def stored_arguments(cfg: Config, weights: str, dtype: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -194,14 +194,14 @@ def test_int8_weights_and_cache_stay_near_the_floats():
 def test_each_output_of_a_matrix_has_a_scale():
     cfg, params = model("grouped")[:2]
     given, floats = mtf.model.stored(cfg, params, "int8"), mtf.model.stored(cfg, params, "f32")
-    assert list(given["wkv"].shape) == [2, 2, 64, 2, 16] and given["wkv_scale"].shape == (2, 2, 2, 16)
+    assert list(given["wkv"].shape) == [2, 64, 2, 2, 16] and given["wkv_scale"].shape == (2, 2, 2, 16)
     assert given["wq"].shape == (2, 64, 2, 4, 16) and given["wo_scale"].shape == (2, 64)
     for name in ("wq", "wkv", "w_in_gate"):
         assert given[name].dtype == np.int8
-        scale = np.expand_dims(given[f"{name}_scale"], given[name].shape.index(cfg.d_model))
-        assert (np.abs(given[name] * scale - floats[name]) <= scale * 0.501).all()
+        error = np.abs(given[name] * given[f"{name}_scale"][:, None] - floats[name])
+        assert (error <= given[f"{name}_scale"][:, None] * 0.501).all()
     assert given["embedding"].dtype == np.float32 and set(floats) == set(stored_texts(cfg))
-    np.testing.assert_array_equal(floats["wkv"][:, 1], params["wv"])
+    np.testing.assert_array_equal(floats["wkv"][:, :, 1], params["wv"])
 
 
 # ---- what a step consists of ------------------------------------------------------------------------------------

@@ -59,9 +59,9 @@ def test_logits_are_those_of_the_weights_as_a_phase_stores_them(grouped):
     found = logits_error(cfg, params, prompts)
     given, back = mtf.model.stored(cfg, params, "int8"), dict(params)
     for name, parts in (("wq", ["wq"]), ("wkv", ["wk", "wv"]), ("w_in_gate", ["w_in", "w_gate"])):
-        whole = given[name] * np.expand_dims(given[f"{name}_scale"], given[name].shape.index(cfg.d_model))
+        whole = given[name] * given[f"{name}_scale"][:, None]
         for place, part in enumerate(parts):
-            back[part] = (whole if len(parts) == 1 else whole[:, place]).reshape(cfg.params[part].shape)
+            back[part] = (whole if len(parts) == 1 else whole[:, :, place]).reshape(cfg.params[part].shape)
     for name in ("wo", "w_out"):
         scale = given[f"{name}_scale"]
         whole = given[name] * scale.reshape(scale.shape[0], *[1] * (given[name].ndim - 2), -1)
