@@ -35,7 +35,10 @@ import webbrowser
 ROOT = pathlib.Path(__file__).resolve().parent
 NEEDED = (3, 11)
 TESTED = "3.11 to 3.13"
-SIZES = {"lab": "210 MB to download, 1 GB on disk", "test": "270 MB to download, 1.3 GB on disk"}
+SIZES = {  # with the compiler for TPUs, which is for Linux only: 140 MB to download, 0.5 GB on disk
+    "lab": "up to 350 MB to download, 1.5 GB on disk",
+    "test": "up to 420 MB to download, 1.8 GB on disk",
+}
 FIRST_LESSON = "lessons/00_start_here.ipynb"
 
 

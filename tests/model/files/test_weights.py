@@ -137,3 +137,11 @@ def test_loading_holds_the_weights_and_little_more(real_model):
     _, peak, weights = map(int, said.split())
     largest = max(param.n_elements for param in real_model.cfg.params.values()) * 4 // 1024
     assert peak < 1.3 * weights + largest
+
+
+def test_naming_the_loader_loads_none_of_the_libraries_that_read():
+    code = (
+        "import sys, mtfcore as mtf; mtf.model.load, mtf.model.LoadedModel; print([n for n in %r if n in sys.modules])"
+    )
+    command = [sys.executable, "-c", code % ["gguf", "safetensors", "tokenizers", "jinja2", "jax"]]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip() == "[]"
