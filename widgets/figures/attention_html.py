@@ -50,9 +50,8 @@ def answers(facts: Facts) -> Iterator[tuple[str, str, str]]:
     """(key, number with its origin, what it is)."""
     way = facts["ways"][facts["by"]]
     hold = "device holds" if way["copies"] == 1 else "devices hold"
-    once = f"; {quantity(way['once'], 'iB')} without copies" if way["copies"] > 1 else ", nothing copied"
     yield "copies", origin(f"{way['copies']:,}", "modelled"), f"{hold} each kept key and value"
-    yield "cache", origin(quantity(way["cache"], "iB"), "modelled"), f"of cache a device{once}"
+    yield "cache", origin(quantity(way["cache"], "iB"), "modelled"), "of cache on a device"
     yield "longest", origin(f"{way['longest']:,}", "modelled"), f"tokens of context at most, batch {facts['batch']:,}"
     yield "most", origin(f"{way['most']:,}", "modelled"), f"sequences at most, context {facts['context']:,}"
 
