@@ -28,7 +28,7 @@ ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<end_of_turn>", "</s>",
 )  # fmt: skip
 HALF = "\ufffd"  # what stands for bytes that are no character, or not yet
-MOST_HELD = 4  # a character has at most so many bytes, so at most so many tokens
+MOST_HELD = 64  # tokens; a character takes at most four, so that what comes after so many is no text at all
 
 
 class Tokenizer:
@@ -95,6 +95,7 @@ class TextStream:
         self._tokenizer, self._special = tokenizer, special
         self._before: list[int] = []  # tokens whose text has been given: some tokenizers drop a first blank
         self._held: list[int] = []
+        self._given = 0  # characters of the held tokens' text that have been given
 
     def push(self, *tokens: int) -> str:
         """The text that these tokens complete."""
@@ -104,9 +105,14 @@ class TextStream:
         self._held.append(token)
         text = self._text()
         if text.endswith(HALF) and len(self._held) < MOST_HELD:
-            return ""
-        self._before, self._held = self._held, []
-        return text
+            begin, self._given = self._given, len(text) - 1  # the last may still become another
+            return text[begin:-1]
+        return self._all(text)
+
+    def _all(self, text: str) -> str:
+        begin, self._given = self._given, 0
+        self._before, self._held = self._held or self._before, []
+        return text[begin:]
 
     def _text(self) -> str:
         before = self._tokenizer.decode(self._before, self._special)
@@ -114,5 +120,4 @@ class TextStream:
 
     def end(self) -> str:
         """What was held back and will not be completed."""
-        text, self._held = self._text() if self._held else "", []
-        return text
+        return self._all(self._text())
