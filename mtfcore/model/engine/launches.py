@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.model.engine.moving_caches import PROMPT, given_whole, giving, moving, prompt_name, taking
+from mtfcore.model.engine.moving_caches import PROMPT, given_whole, giving, moving, prompt_name, sampling, taking
 from mtfcore.model.engine.programs import Shape, decoding, reading
 from mtfcore.model.storing import stored_arguments, stored_one_by_one
 from mtfcore.runs import Run
@@ -64,10 +64,15 @@ class Launches:
             self.cache = {name: found[name] for name in self.cache}
             return run.fetch(found["tokens"])
 
-    def give(self, slot: np.ndarray, source: np.ndarray | None = None) -> Program:
-        """Prompts into slots: i32[P], or samples i32[N] of the prompts `source`; a slot of B and above is none."""
-        run = self.run("give", 0 if source is None else len(source))
-        small = {"slot": slot} | ({} if source is None else {"source": source})
+    def give(self, slot: np.ndarray) -> Program:
+        """Prompts into slots, i32[P]; a slot of B and above is none."""
+        return self._give(self.run("give"), {"slot": slot})
+
+    def give_samples(self, source: np.ndarray) -> Program:
+        """Copies of prompts into slots: i32[B], the prompt of each slot, or -1 where it stays what it was."""
+        return self._give(self.run("give_samples"), {"source": source})
+
+    def _give(self, run: Run, small: Mapping[str, np.ndarray]) -> Program:
         with uninterrupted():
             self.cache = self._launch(run, {**small, **self.prompts}, self.cache)
         return run.program
@@ -112,7 +117,7 @@ class Launches:
     # ---- programs, each planned and compiled when it is first needed ---------------------------------------------
 
     def run(self, kind: str, size: int = 0, drawn: bool = False) -> Run:
-        """The run of a kind of launch: prefill of `size` tokens, decode of `size` turns, give to `size` samples.
+        """The run of a kind of launch: prefill of `size` tokens, decode of `size` turns.
 
         What was compiled for other partitions stays, for whoever moves back.
         """
@@ -126,7 +131,8 @@ class Launches:
         read, kept = self.read_shape, self.kept_shape
         made = {
             "prefill": lambda: reading(read, size, drawn), "decode": lambda: decoding(kept, size, drawn),
-            "give": lambda: giving(read, kept, size), "give_all": lambda: given_whole(read, kept),
+            "give": lambda: giving(read, kept), "give_samples": lambda: sampling(read, kept),
+            "give_all": lambda: given_whole(read, kept),
             "take": lambda: taking(read, kept),
         }  # fmt: skip
         return made[kind]()

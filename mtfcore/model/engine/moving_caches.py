@@ -5,8 +5,8 @@
     move    every part of a cache from one partition to another
 
 Each is a planned program like any other, so it is drawn and priced; none moves a weight. One prompt may be given to
-many slots at once (`samples`): what travels is the prompt's own cache, and the copies are made where they stay, as in
-arXiv 2211.05102, section 4.4. Where all prompts go to the slots of the same number, it is one reshard from heads to
+many slots at once: what travels is the prompt's own cache, and each device makes the copies that it keeps, as in arXiv
+2211.05102, section 4.4. Where all prompts go to the slots of the same number, it is one reshard from heads to
 batch, an all-to-all, section 3.3. Next file to read: `slots`.
 """
 
@@ -26,21 +26,36 @@ from mtfcore.tensor import Tensor
 PROMPT = "prompt_"  # what the names of the parts of prefill's cache begin with, as decode's do with cache_
 
 
-def giving(read: Shape, kept: Shape, samples: int = 0) -> Program:
-    """Prefill's cache into decode's: prompt p to slot[p], or sample n of prompt source[n] to slot[n]; else nowhere."""
+def giving(read: Shape, kept: Shape) -> Program:
+    """Prefill's cache into decode's: prompt p to slot[p]; a slot that is none leaves it out."""
     there = kept.where("decode").place
 
-    def call(slot: Tensor, source: Tensor | None = None, **given: Tensor) -> dict[str, Tensor]:
+    def call(slot: Tensor, **given: Tensor) -> dict[str, Tensor]:
         found = {}
         for name in kept.cache_texts:
             rows = exactly(given[prompt_name(name)], _renamed(there[name], "B", ""))
-            if source is not None:
-                rows = mtf.gather(rows, source, "P")
             found[name] = mtf.write(given[name], rows, slot, "B")
         return found
 
-    small = {"slot": "N", "source": "N"} if samples else {"slot": "P"}
-    return _planned(read, kept, "give", call, small, samples)
+    return _planned(read, kept, "give", call, {"slot": "P"})
+
+
+def sampling(read: Shape, kept: Shape) -> Program:
+    """Copies of prompts into many slots: slot b gets prompt source[b], and stays what it was where that is negative."""
+    there = kept.where("decode").place
+
+    def call(source: Tensor, **given: Tensor) -> dict[str, Tensor]:
+        found = {}
+        for name, old in given.items():
+            if name.startswith(PROMPT):
+                continue
+            rows = exactly(given[prompt_name(name)], _renamed(there[name], "B", ""))
+            mine = exactly(source, " ".join(word for word in there[name].split() if word.partition(":")[0] == "B"))
+            rows = mtf.transpose(mtf.gather(rows, mine, "P"), " ".join(old.names))
+            found[name] = mtf.where(mtf.less(mine, 0), old, rows, out=mtf.Sharding(old.dims, there[name]).text())
+        return found
+
+    return _planned(read, kept, "give_samples", call, {"source": "B"})
 
 
 def given_whole(read: Shape, kept: Shape) -> Program:
@@ -98,15 +113,15 @@ def _prompt_places(read: Shape) -> dict[str, str]:
 
 
 def _planned(
-    read: Shape, kept: Shape, name: str, call: object, small: Mapping[str, str], samples: int = 0, prompts: bool = True
-) -> Program:  # fmt: skip
+    read: Shape, kept: Shape, name: str, call: object, small: Mapping[str, str], prompts: bool = True
+) -> Program:
     """The plan of a program of both caches (or of decode's alone), whose `small` inputs are whole everywhere."""
     texts = {**small, **kept.cache_texts}
     if prompts:
         texts |= {prompt_name(part): _renamed(text, "B", "P") for part, text in read.cache_texts.items()}
     place = {part: kept.where("decode").place[part] for part in kept.cache_texts}
     place |= _prompt_places(read) if prompts else {}
-    sizes = f"B:{kept.sequences} P:{read.sequences} S:{kept.length} N:{samples or 1}"
+    sizes = f"B:{kept.sequences} P:{read.sequences} S:{kept.length}"
     return _plan(kept, name, call, texts, small, place, sizes)
 
 

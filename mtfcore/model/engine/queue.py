@@ -126,11 +126,9 @@ class Queue:
         rows, n = list(enumerate(self.reading)), self.slots.n
         samples = [(row, sample) for row, request in rows for sample in request.samples]
         if len(samples) > len(rows):
-            size = bucket(len(samples), n, least=1)
-            slots, source = np.full(size, n, np.int32), np.zeros(size, np.int32)
-            slots[: len(samples)] = [sample.slot for _, sample in samples]
-            source[: len(samples)] = [row for row, _ in samples]
-            program = self.launches.give(slots, source)
+            source = np.full(n, -1, np.int32)
+            source[[sample.slot for _, sample in samples]] = [row for row, _ in samples]
+            program = self.launches.give_samples(source)
         elif [request.slot for request in self.reading] == list(range(n)):
             program = self.launches.give_whole()
         else:
