@@ -1,8 +1,8 @@
 """Every partition of the 540B engine: lowered as planned, every difference named; gathered layouts hold what the memory
 model says.
 
-Peak memory without the compiler's code, for 64 chips of v4 in bf16, is within 10 % of the closed form. The program's own
-sum takes every value between for one that stands in memory. The compiler keeps a little more of what is gathered (a
+Peak memory without the compiler's code, for 64 chips of v4 in bf16, is within 10 % of the closed form. The program's
+own sum takes every value between for one that stands in memory. The compiler keeps a little more of what is gathered (a
 layer's matrix in another layout, the next one in flight) and less where it fuses: where hardly anything else is held
 (wg_x by batch), the norm's values in f32 make the program's sum 13 % too large.
 """
