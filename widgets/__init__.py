@@ -25,6 +25,7 @@ _HOME = {
     "roofline": "widgets.explorers.roofline",
     "feedforward": "widgets.explorers.feedforward",
     "attention": "widgets.explorers.attention",
+    "generate": "widgets.explorers.generate",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
     "Refused": "widgets.frame",

@@ -121,9 +121,16 @@ class Chat:
 
     # ---- moving -------------------------------------------------------------------------------------------------
 
-    def change(self, *, prefill: str = "", decode: str = "", mesh: Mesh | str = "") -> str:
-        """Other partitions or another mesh from the next turn on; what that took, in words."""
+    def change(
+        self, *, prefill: str = "", decode: str = "", mesh: Mesh | str = "", topology: object = None
+    ) -> str:  # fmt: skip
+        """Other partitions or another mesh from the next turn on; what that took, in words.
+
+        `topology` is what "auto" prices for from now on.
+        """
         engine = self.engine
+        if topology is not None:
+            engine.topology = self._options["topology"] = topology
         if mesh and as_mesh(mesh) != engine.mesh:
             return self._anew(mesh, prefill or "auto", decode or "auto")
         wanted = prefill or engine.prefill, decode or engine.decode

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mtfcore.model.configs import config
+from mtfcore.model.configs import Config, config
 from mtfcore.model.files.loaded import LoadedModel
 from mtfcore.model.files.tokenizer import TextStream
 from mtfcore.model.params import initial
@@ -62,9 +62,14 @@ class Turns:
         return found
 
 
+def untrained_config() -> Config:
+    """Its numbers, without any weights."""
+    return config("tiny-grouped").but(name=NAME, heads=9, kv_heads=3, vocab=END + 1, tied=False, max_length=4096)
+
+
 def untrained_model(seed: int = 0) -> LoadedModel:
     """A tiny grouped model with random weights."""
-    cfg = config("tiny-grouped").but(name=NAME, heads=9, kv_heads=3, vocab=END + 1, tied=False, max_length=4096)
+    cfg = untrained_config()
     params = initial(cfg, seed)
     params["softmax"] = params["softmax"] * LOUD
     letters = Letters()

@@ -45,8 +45,17 @@ const KINDS = {
   text(spec, edit) {
     const box = make("input", spec.wide ? "mw-text mw-wide" : "mw-text",
       { type: "text", spellcheck: false, autocomplete: "off", "aria-label": spec.label });
-    box.addEventListener("change", () => edit(box.value, true));
-    return { nodes: [box], set(now) { if (box.value !== now.value) box.value = now.value; } };
+    let given = null, typing = false;
+    box.addEventListener("input", () => { typing = true; });
+    box.addEventListener("change", () => { typing = false; edit(box.value, true); });
+    return {
+      nodes: [box],
+      set(now) {
+        if (typing && now.value === given) return;  // news of other controls must not wipe out what is being typed
+        given = now.value;
+        if (box.value !== given) box.value = given;
+      },
+    };
   },
   button(spec, edit) {
     const button = make("button", "mw-button", { type: "button" });

@@ -1,0 +1,173 @@
+"""Explorer 10: a real model writes on a mesh, and what each token costs is seen as it comes.
+
+    from widgets import generate
+    generate()                                                     # SmolLM2 on 8 simulated devices, if it was fetched
+    generate("Name three rivers.", mesh="x:4 y:2 z:1", decode="ws2d-batch", slots=8, others=3)
+
+Say something and press Write: the prompt is read, given to a slot, and written on, launch by launch. Partitions can be
+switched between two turns: the kept tokens move, the weights do not, and the conversation goes on; another mesh reads
+it again. Bytes are counted from the steps that ran; seconds on a TPU are modelled from the same programs; seconds here
+are simulated and say nothing of hardware. Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102),
+sections 2 to 4. Lesson 11 uses it. Next file to read: `generate_inputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import mtfcore as mtf
+from mtfcore.device_pool import LAUNCH
+from mtfcore.errors import LayoutError
+from mtfcore.model.serving import PHASES
+from widgets.controls import Button, Control
+from widgets.explorers import generate_inputs, generate_prices
+from widgets.explorers.generate_inputs import START, model_here, ways
+from widgets.explorers.generate_run import Writer
+from widgets.explorers.growing import Growing
+from widgets.figures.generate_html import mesh_pairs, picture
+from widgets.figures.generate_words import sentence, table
+from widgets.frame import Offer, Progress, Result, Shown
+from widgets.shown import Refused
+from widgets.state import State, call_text
+from widgets.views.writing_view import STYLE, WritingView
+
+MORE = "And why twice a day?"
+
+
+class Generate(Growing):
+    """The explorer; call `generate(…)`."""
+
+    question = "What happens, and what is sent, while a model reads and writes on a mesh?"
+    call = "generate"
+    start = START
+    launch_lock = LAUNCH
+
+    def __init__(self, **settings: Any) -> None:
+        self.writer = Writer()
+        super().__init__(**settings)
+
+    def make_picture(self) -> WritingView:
+        return WritingView()
+
+    # Controls ---------------------------------------------------------------------------------------------------
+
+    def controls(self, state: State) -> list[Control]:
+        return generate_inputs.controls(state, self.writer.facts is not None and not self.busy)
+
+    def edit(self, state: State, name: str, value: Any) -> State:
+        return generate_inputs.edited(state, name, value)
+
+    def run_buttons(self) -> list[Control]:
+        write = Button("run", None, "Write", "run", enabled=not self.busy)
+        return [write, Button("stop", None, "Stop", "run", enabled=self.busy)]
+
+    def press_run(self, name: str) -> bool:
+        """Write what stands in the box, which is empty then for what is said next."""
+        if name != "run" or self.busy:
+            return super().press_run(name)
+        if not self._true:
+            return True  # the settings are refused: the sentence says why, and what would work
+        if not self.state["prompt"].strip():
+            raise Refused("Say something first: type it into the box, press Enter, then press Write.",
+                          [Offer(MORE, {"prompt": MORE})])  # fmt: skip
+        if self.queue.start(self.run, self.run_settings()):
+            self.state = {**self.state, "prompt": ""}
+        return True
+
+    def pressed(self, name: str) -> None:
+        if name == "new" and not self.busy:
+            self.writer.begin_again()
+            self.redraw()
+
+    # Picture ----------------------------------------------------------------------------------------------------
+
+    def draw(self, **state: Any) -> Shown:
+        generate_inputs.check(state)
+        facts = self.facts_of(state)
+        if facts["modelled"] and facts["modelled"]["reason"]:
+            raise LayoutError(facts["modelled"]["reason"])
+        return Shown(sentence(facts), facts, table(facts), offers=tuple(self._ways_on(state)))
+
+    def facts_of(self, state: State) -> dict[str, Any]:
+        """What is asked, what is modelled for it, and what has happened."""
+        asked, model = generate_prices.asked_of(state), model_here(state["model"])
+        ways_of = {phase: ways(model, state["mesh"], state["slots"], phase) for phase in PHASES}
+        return {"model": model, "mesh": mesh_pairs(state["mesh"]), "mesh_text": state["mesh"], "on": state["on"],
+                "slots": state["slots"], "others": state["others"], "chip": state["chip"], "topology": asked.topology,
+                "modelled": generate_prices.known(asked), "live": self.writer.facts, "ways": ways_of}  # fmt: skip
+
+    def paint(self, shown: Shown) -> None:
+        self.picture.show(picture(shown.facts))
+
+    def still(self, shown: Shown) -> str:
+        return f'<style>{STYLE}</style><div class="mw-writing">{picture(shown.facts)}</div>'
+
+    def call_code(self) -> str:
+        said = next((text for who, text in reversed(self.writer.log) if who == "you"), START["prompt"])
+        shown = {"prompt": self.state["prompt"] or said}
+        shown |= {name: value for name, value in self.state.items() if name != "prompt" and value != START[name]}
+        return call_text(self.call, shown)
+
+    def _ways_on(self, state: State) -> Iterator[Offer]:
+        """What to try with the next turn."""
+        if self.writer.facts is None or self.busy:
+            return
+        if not state["prompt"]:
+            yield Offer(MORE, {"prompt": MORE})
+        other = "ws2d-batch" if state["decode"] != "ws2d-batch" else "ws2d-heads"
+        if not ways(model_here(state["model"]), state["mesh"], state["slots"], "decode")[other]:
+            yield Offer(f"decode {other}", {"decode": other, "prefill": "ws2d-heads"})
+
+    # What is modelled takes a moment ------------------------------------------------------------------------------
+
+    def refine(self, settings: State) -> Iterator[Progress]:
+        """Plan and price the programs of these settings."""
+        asked = generate_prices.asked_of(settings)
+        if generate_prices.known(asked) is None:
+            yield Progress(0, 1, f"looking at {self.what()}")
+            generate_prices.modelled(asked)
+        yield Progress(1, 1, f"looked at {self.what()}")
+
+    def what(self) -> str:
+        return "the steps of these settings"
+
+    # Running ----------------------------------------------------------------------------------------------------
+
+    def run(self, settings: State) -> Iterator[Progress]:
+        """One turn of the conversation."""
+        return self.writer.turn(settings)
+
+    def show_progress(self, progress: Progress) -> None:
+        if progress.value is None:
+            return
+        with self.drawing:
+            if self._true:  # else the settings for the next turn are being refused, and that stays on show
+                self._notes = list(self._said)
+                self._redraw()
+            else:
+                self.picture.show(picture({**(self.value or {}), "live": progress.value}))
+
+    def result_part(self) -> None:
+        return None  # a conversation goes on whatever is set for its next turn
+
+    def age_result(self) -> None:
+        """Nothing of a conversation becomes old."""
+
+    def _finished(self, result: Result) -> None:
+        super()._finished(result)
+        self.redraw()  # the buttons and the ways on are those of one that rests
+
+    def _stamp(self, result: Result) -> str:
+        """Never how long it took, which says nothing about hardware."""
+        return ""
+
+
+def generate(prompt: str = START["prompt"], mesh: object = START["mesh"], **settings: Any) -> Generate:
+    """Talk with a model on a mesh; see the module's text.
+
+    Settings: prefill and decode (partitions or "auto"), model ("auto", "smollm2-135m", "untrained"), slots, others
+    (served beside you), tokens (of an answer, at most), temperature, seed, chip (for what is modelled), on
+    ("simulated", "attached").
+    """
+    return Generate(prompt=prompt, mesh=str(mtf.Mesh(mesh)), **settings)
