@@ -1,5 +1,6 @@
 """Every check of every exercise: the solution passes, the stub is "not yet", wrong answers and constants fail."""
 
+import functools
 import importlib
 import math
 
@@ -60,6 +61,25 @@ def _update(gradient_at, cast_first=False, gathered=True):
 def _seconds(blocks, floor=True):
     """Exercise 03 seconds with a number of blocks in all, one after another."""
     return lambda n, g, way, rate, hop: blocks(g, way) * max(n / rate, hop * floor)
+
+
+def _least_sent(cfg, devices):
+    meshes = [f"x:{x} y:{devices // x}" for x in (2, 4, 8)]
+    plan = functools.partial(mtf.model.plan_phase, ffn="ws2d", attention="heads", batch=64, cached_tokens=16)
+    return min(meshes, key=lambda mesh: plan(cfg, "decode", mesh).link_bytes().total)
+
+
+def _rounded(w, largest, to_whole=np.round):
+    scale = np.where(largest == 0, 1, largest / 127)
+    return to_whole(np.clip(w / scale, -127, 127)).astype(np.int8), np.asarray(scale)
+
+
+def _turns(read, step, turns, new=lambda kept, new: (new, kept)):
+    kept, found = 0, []
+    for said, out in turns:
+        found.append(read(*new(kept, said)) + sum(step(kept + said + n) for n in range(out)))
+        kept += said + out
+    return found
 
 
 TWO_D = {"x": "B L E:x", "first": "B L F:zyx", "hidden": "B L F:zy", "result": "B L E:xzy"}
@@ -289,6 +309,68 @@ WRONG = {
         (lambda b, h, d, x, yz, s: (h + 2) * b * d * s // (x * yz) * (yz - 1) // yz, "bytes"),  # one way only
         (lambda b, h, d, x, yz, s: (2 * h + 2) * b * d * s // yz * (yz - 1) // yz, "bytes"),  # not cut over x
         (lambda b, h, d, x, yz, s: 4 * h * b * d * s // (x * yz) * (yz - 1) // yz, "bytes"),  # 64 heads of keys
+    ],
+    "10 mesh_within": [
+        (lambda cfg, n, budget: f"x:2 y:{n // 2}", "expected at most"),  # the smallest x
+        (lambda cfg, n, budget: f"x:{n // 4} y:4", "expected at most"),
+        (lambda cfg, n, budget: _least_sent(cfg.but(block="parallel"), n), "expected at most"),  # the other's best
+        (lambda cfg, n, budget: "x:2 y:2", "devices: expected"),
+        (lambda cfg, n, budget: "x:0 y:8", 'a mesh such as "x:2 y:8"'),
+        (lambda cfg, n, budget: f"rows:4 cols:{n // 4}", "x and y"),
+    ],
+    "10 quantised": [
+        (lambda w: _rounded(w, np.full(w.shape[1], np.abs(w).max())), "at most half a step"),  # one scale for all
+        (lambda w: _rounded(w, np.abs(w).max(0), np.trunc), "at most half a step"),
+        (lambda w: _rounded(w, np.abs(w).max(1, keepdims=True)), "shape of the scales"),  # of each input
+        (lambda w: _rounded(w, w.max(0)), "at most half a step"),  # signs forgotten
+        (lambda w: (np.round(w / np.abs(w).max(0).clip(1e-9) * 127), np.abs(w).max(0) / 127), "dtype"),
+        (lambda w: np.round(w).astype(np.int8), "two arrays"),
+    ],
+    "10 scaled": [
+        (lambda x, w, scale: mtf.einsum(x, w, out="B F") * mtf.max(scale, out="F"), "expected 128, yours gives 254"),
+        (lambda x, w, scale: mtf.einsum(mtf.einsum(x, w, out="B F"), scale, out="B F"), "expected 128"),
+        (lambda x, w, scale: mtf.einsum(x, w, out="B G F") * scale, "dimensions of the result"),
+        (lambda x, w, scale: mtf.einsum(mtf.reshard(mtf.einsum(x, w, out="B G F") * scale, mtf.Sharding("B G F")),
+                                        out="B F"), "bytes sent by a device"),  # every part to every device
+        (lambda x, w, scale: "B F", "a tensor"),
+    ],
+    "10 rounds": [
+        (lambda g, d: [(d, d), *[((d - back) % g, d) for back in range(1, g)]], "round 3"),  # its own, again and again
+        (lambda g, d: [(None, (d - back) % g) for back in range(g - 1)] + [(block, None) for block in range(g)],
+         "rounds: expected at most"),  # all gathered first
+        (lambda g, d: [((d + back) % g, (d + back) % g) for back in range(g)], "one of those that it holds"),
+        (lambda g, d: list(range(g)), "a list of pairs"),
+        (lambda g, d: [(d, (d - back) % g) for back in range(g)], "blocks multiplied"),
+    ],
+    "11 pair": [
+        (lambda p, d, n: (min(p, key=p.get), min(d, key=d.get)), "two stores"),  # each phase for itself
+        (lambda p, d, n: ("ws1d-heads", "ws1d-batch"), "ms in all"),
+        (lambda p, d, n: next((a, b) for a in sorted(p, key=p.get) for b in sorted(d, key=d.get)
+                              if a.startswith("ws1d") == b.startswith("ws1d")), "ms in all"),  # prefill decides
+        (lambda p, d, n: min(p, key=p.get), "a name for decode"),
+    ],
+    "11 first_difference": [
+        (lambda one, other: "same" if one == other else (0, 0), "expected"),
+        (lambda one, other: next(((p, n) for p, (a, b) in enumerate(zip(one, other, strict=True))
+                                  for n, (i, j) in enumerate(zip(a, b, strict=False)) if i != j), "same"),
+         "yours gives 'same'"),  # an answer that ends sooner
+        (lambda one, other: next((p for p, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), "same"),
+         "expected"),
+    ],
+    "11 turns_seconds": [
+        (lambda read, step, turns: _turns(read, step, turns, new=lambda kept, new: (kept + new, 0)), "turn 2"),
+        (lambda read, step, turns: [read(new, 0) + out * step(new) for new, out in turns], "turn 1"),
+        (lambda read, step, turns: [_turns(read, step, [turn])[0] for turn in turns], "turn 2"),  # nothing kept
+        (lambda read, step, turns: sum(_turns(read, step, turns)), "numbers"),
+    ],
+    "11 configuration": [
+        (lambda model, limit: ("v4:4x4x4", 1, "ws1d-heads"), "cost of"),  # soon, and dear
+        (lambda model, limit: ("v4:2x2x4", 256, "ws2d-batch"), "latency of"),  # cheap, and late
+        (lambda model, limit: ("v4:2x2x4", 16, "wg_xyz-batch"), "latency of"),
+        (lambda model, limit: ("v4:2x2x4", 1 << 20, "ws2d-batch"), "memory of"),
+        (lambda model, limit: ("v4:3x3x3", 16, "ws2d-batch"), "no topology"),
+        (lambda model, limit: ("v4:4x4x4", 16, "wsd"), "is no partition"),
+        (lambda model, limit: ("v4:4x4x4", 16), "(slice, batch, partition)"),
     ],
     "01 place": [
         ("batch:cols hidden:rows", "elements"),  # the axes swapped
