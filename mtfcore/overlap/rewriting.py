@@ -21,6 +21,9 @@ from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Program, Step, held_bytes
 
 
+TILE = 128  # columns of a matrix unit, and of what memory holds side by side
+
+
 class How(NamedTuple):
     """What was asked for: directions of a ring, form, and how many rows a block that is multiplied should have."""
 
@@ -46,6 +49,8 @@ def halves(rows: int, axes: Iterable[str], mesh: Mesh, how: How) -> tuple[Half, 
     if len(both) == 1 or rows == 1 or max(mesh[axis] for axis in axes) < 3:
         return (Half(1, 0, rows),)
     first = rows - rows // 2
+    if rows >= 2 * TILE:  # a half that ends within a tile is slow to read: compilers turn the whole matrix round
+        first = -(-first // TILE) * TILE
     return (Half(both[0], 0, first), Half(both[1], first, rows - first))
 
 

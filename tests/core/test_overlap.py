@@ -11,6 +11,7 @@ from core.sweep.checking import check_counts, quick
 
 import mtfcore as mtf
 from mtfcore.overlap import refused
+from mtfcore.overlap.rewriting import How, halves
 from mtfcore.overlap.rings import n_rounds, rounds
 
 MESHES = ("x:2", "x:3", "x:8", "x:4 y:2", "x:2 y:2 z:2")
@@ -91,6 +92,15 @@ def test_rounds_bring_every_block_once(group, ways, form):
     if form == "throughput":
         back = {(hop.back + hop.distance) % group for hops in rounds(group, ways, form, -1) for hop in hops}
         assert back == set(range(1, group))
+
+
+def test_halves_end_where_tiles_do():
+    mesh = mtf.Mesh("x:4")
+    for rows, first in ((7, 4), (255, 128), (256, 128), (1152, 640), (4608, 2304)):
+        one, other = halves(rows, ["x"], mesh, How())
+        assert (one.start, one.size, other.start, other.size) == (0, first, first, rows - first)
+        assert (one.turn, other.turn) == (1, -1)
+    assert halves(64, ["x"], mesh, How(form="latency")) == halves(64, ["x"], mesh, How(ways=1)) == ((1, 0, 64),)
 
 
 def test_latency_takes_fewer_rounds():

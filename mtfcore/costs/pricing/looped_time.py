@@ -4,10 +4,11 @@
     link x +  permute 0 | permute 1 | …                   one at a time along each axis and direction
     link x −  permute 0 | permute 1 | …
 
-Other steps, collectives among them, still follow one another on the device, and a loop begins its next turn when all
-of this one is done. So this is what a scheduler reaches that keeps the program's order; what rings hide is the
-difference to the sum of all steps (`Cost.additive_seconds`). Modelled. Source of the idea: Wang et al. (ASPLOS 2023),
-figure of decomposed collectives; arXiv 2211.05102, section 3.5. Next file to read: `cost`.
+A permute begins when the device has come to it in the program, what it sends is there and its link is free. Other
+steps, collectives among them, still follow one another on the device, and a loop begins its next turn when all of this
+one is done. So this is what a scheduler reaches that keeps the program's order; what rings hide is the difference to
+the sum of all steps (`Cost.additive_seconds`). Modelled. Source of the idea: Wang et al. (ASPLOS 2023); arXiv
+2211.05102, section 3.5. Next file to read: `cost`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _takes(program: Program, costs: Iterator[StepCost]) -> float:
             took = next(costs).once.total
             if is_looped(step):
                 link = (step.axes, step.params["distance"] > 0)
-                ends = links[link] = max(begins, links.get(link, 0.0)) + took
+                ends = links[link] = max(device, begins, links.get(link, 0.0)) + took
             else:
                 ends = begins
                 if took:  # what takes no time is computed where its result is used
