@@ -9,6 +9,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
+from mtfcore.model.engine.programs import Shape, decoding, reading
 
 MESH = "x:4 y:4 z:4"
 SLICE = "v4:4x4x4"
@@ -39,18 +40,27 @@ def small_report(slice_: str = "v5e:2x2") -> CompiledReport:
 
 @cache
 def palm(phase: str, ffn: str = "ws2d", attention: str = "batch", **options: object) -> mtf.Program:
-    """The 540B engine's own phase on 64 chips, heads padded as in the paper."""
+    """A whole phase of 540B on 64 chips, heads padded as in the paper."""
     return mtf.model.plan_phase(
         mtf.model.config("palm-540b", heads=64), phase, MESH, ffn=ffn, attention=attention, **options
     )
 
 
-def decode() -> mtf.Program:
-    return palm("decode", batch=64, cached_tokens=2048, weights="int8")
+def engine_shape(partition: str, sequences: int, length: int) -> Shape:
+    cfg = mtf.model.config("palm-540b", heads=64)
+    return Shape(cfg, mtf.Mesh(MESH), partition, sequences, length, "i8", "bf16", cfg.vocab)
 
 
+@cache
+def decode(turns: int = 1, drawn: bool = False) -> mtf.Program:
+    """The engine's own program: a token of 64 sequences that hold up to 2,112."""
+    return decoding(engine_shape("ws2d-batch", 64, 2112), turns, drawn)
+
+
+@cache
 def prefill() -> mtf.Program:
-    return palm("prefill", attention="heads", batch=1, new_tokens=2048, weights="int8")
+    """The engine's own program: a chunk of one prompt."""
+    return reading(engine_shape("ws2d-heads", 1, 2048), 512)
 
 
 @cache

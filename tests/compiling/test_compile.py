@@ -172,6 +172,22 @@ def test_decode_of_540b():
     assert report.memory.total < report.topology.hbm_bytes_per_device
 
 
+def test_the_cache_is_updated_in_place():
+    for program in (decode(), prefill()):
+        memory = report_of(program).memory
+        mesh = program.mesh
+        cache = [port.sharding.bytes_per_device(mesh, port.dtype) for port in program.outputs if "cache" in port.name]
+        assert memory.aliased >= sum(cache) > 0.9 * memory.outputs and memory.temporaries < 0.01 * sum(cache)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_several_tokens_in_one_launch():
+    report = report_of(decode(turns=4, drawn=True))
+    assert check_phase(report) >= {"combined", "all-reduce"}
+    assert {4, 4 * 118} <= {sent.times for sent in report.collectives}
+
+
 def test_decode_seconds_are_those_of_the_paper():
     """Table 2: 28.5 ms a token at batch 64 with int8 weights; cycles alone, then with links that nothing hides."""
     report = report_of(decode())
