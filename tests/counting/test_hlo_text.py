@@ -154,3 +154,26 @@ def test_only_text_is_taken():
 
 def test_splitting_respects_brackets_and_quotes():
     assert split('a={1,2}, b="x, \\" y)", c=[2,4]<=[8]T(1,0)') == ["a={1,2}", 'b="x, \\" y)"', "c=[2,4]<=[8]T(1,0)"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "listed"),
+    [
+        ("{{0,2},{1,3}}", ((0, 2), (1, 3))),
+        ("[2,2]<=[4]", ((0, 1), (2, 3))),
+        ("[2,2]<=[2,2]T(1,0)", ((0, 2), (1, 3))),
+        ("[2,4]<=[2,2,2]T(2,0,1)", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        ("mesh['x'=2,'y'=2] {'x'}", ((0, 2), (1, 3))),
+        ("mesh['x'=2,'y'=2] {'y','x'}", ((0, 2, 1, 3),)),
+        ("mesh['x'=2,'y'=4] {'y':(1)2}", ()),
+    ],
+)
+def test_groups_are_listed_device_by_device(groups, listed):
+    """In each spelling; empty where they run along a part of a mesh axis."""
+    (found,) = count_hlo_text(_one(f"%r = f32[4] all-reduce(%x), replica_groups={groups}")).collectives
+    assert found.groups == listed
+
+
+def test_a_permute_lists_its_pairs():
+    text = _one("%r = f32[4] collective-permute(%x), source_target_pairs={{0,1},{1,0}}")
+    assert count_hlo_text(text).collectives[0].groups == ((0, 1), (1, 0))

@@ -82,6 +82,23 @@ def test_groups_along_mesh_axes(mesh, axes, size):
     main = ALL_REDUCE.format(private="public ", name="main", groups=groups)
     counts = count_stablehlo(f'module {{ sdy.mesh @m = <["x"=2, "y"=4, "one"=1]> {main} }}')
     assert counts.traffic() == Counter({("all_reduce", size, 16): 1})
+    (found,) = counts.collectives
+    whole = "sub_axis" not in axes
+    assert {len(group) for group in found.groups} == ({size} if whole else set())
+    assert not whole or sorted(d for group in found.groups for d in group) == list(range(size if size == 6 else 8))
+
+
+def test_groups_are_listed_device_by_device():
+    """Axes are named outermost first; a table stands as it is, without what pads unequal rows."""
+    axes = '#stablehlo.axis_ref<name = "y">, #stablehlo.axis_ref<name = "x">'
+    for groups, listed in {
+        f"#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [{axes}]>": ((0, 4, 1, 5, 2, 6, 3, 7),),
+        "dense<[[0, 2], [3, 1]]> : tensor<2x2xi64>": ((0, 2), (3, 1)),
+        "dense<[[0, 2, 3], [1, -1, -1]]> : tensor<2x3xi64>": ((0, 2, 3), (1,)),
+    }.items():
+        main = ALL_REDUCE.format(private="public ", name="main", groups=groups)
+        (found,) = count_stablehlo(f'module {{ sdy.mesh @m = <["x"=2, "y"=4]> {main} }}').collectives
+        assert found.groups == listed
 
 
 def test_groups_along_an_axis_of_one_are_free_and_unknown_axes_refused():
