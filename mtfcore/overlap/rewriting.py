@@ -20,7 +20,6 @@ from mtfcore.rules.pruning import needed
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Program, Step, held_bytes
 
-
 TILE = 128  # columns of a matrix unit, and of what memory holds side by side
 
 
