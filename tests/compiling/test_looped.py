@@ -45,7 +45,7 @@ def test_every_permute_is_compiled_as_planned_and_runs_beside_something():
     assert {sent.kind for sent in looped.collectives} == {"permute"}
     assert all(sent.is_async for sent in looped.collectives)
     assert len(looped.collectives) == len(looped.program.collectives()) == 6
-    assert {links(sent) for sent in looped.collectives} == {(("x", 1),), (("x", -1),)}  # each has a direction for itself
+    assert {links(sent) for sent in looped.collectives} == {(("x", 1),), (("x", -1),)}  # a direction for each
 
 
 @pytest.mark.long
