@@ -2,7 +2,7 @@
 
     >>> report = mtf.compile(prog, "v4:4x4x4")
     >>> report
-    <CompiledReport decode for v4:4x4x4: 17 collectives, 5 not as planned, 8.4 GiB fits, 29.1 ms (modelled from ...)>
+    <CompiledReport decode for v4:4x4x4: 16 collectives, 4 not as planned, 8.44 GiB a device, 35.2 ms (modelled …)>
     >>> print(report)                          # the table
     >>> report.text, report.stablehlo          # the scheduled HLO; what was handed to the compiler
 
@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtfcore.compiling.collectives import Sent, collectives, total_link_bytes
 from mtfcore.compiling.differences import Difference, difference
@@ -25,6 +25,7 @@ from mtfcore.compiling.schedule import Schedule, read
 from mtfcore.compiling.timing import ORIGIN, Took, timed
 from mtfcore.costs.links.wiring import Wiring
 from mtfcore.counting.facts import Bytes
+from mtfcore.errors import LayoutError
 from mtfcore.numbers import count, format_bytes, format_seconds
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology
@@ -61,8 +62,6 @@ class CompiledReport:
     def schedule(self) -> Schedule:
         """The text as it runs. `LayoutError` where there is none."""
         if not self.text:
-            from mtfcore.errors import LayoutError
-
             raise LayoutError(f"{self.program.name} was refused for {self.topology}: {self.refusal}; no text to read")
         return read(self.text)
 
@@ -185,6 +184,3 @@ class CompiledReport:
 
     def __repr__(self) -> str:
         return f"<CompiledReport {self.headline()}>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise TypeError("a CompiledReport is not pickled: keep its text and numbers")
