@@ -12,12 +12,14 @@ import numpy as np
 
 from mtfcore.dtypes import is_float, long_name
 from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.platforms import settle
 from mtfcore.steps import Port, Program
 
 
 def check_arrays(program: Program, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The input arrays in order, in the program's dtypes; refuses missing, unknown and misshapen ones at once."""
     given = named_arrays(program, args, kwargs)
+    settle()
     import jax.numpy as jnp
 
     return [jnp.asarray(given[port.name], long_name(port.dtype)) for port in program.inputs]

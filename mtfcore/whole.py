@@ -19,6 +19,7 @@ from mtfcore.dims import Dim
 from mtfcore.dtypes import canonical, is_float, long_name
 from mtfcore.errors import refuse
 from mtfcore.functions import Function
+from mtfcore.platforms import settle
 from mtfcore.runs import expect_program, unpack
 from mtfcore.steps import Program
 from mtfcore.tensor import Graph, Op
@@ -123,6 +124,7 @@ def _placements(program: Program) -> dict[tuple[int, int], Any]:
 
 def call_on_arrays(fn: Function, arguments: Mapping[str, Any]) -> Any:
     """A named function called on plain arrays: sizes come from the arrays, the result is the oracle's."""
+    settle()
     import jax.numpy as jnp
 
     given = {name: value for name, value in arguments.items() if name in fn.arguments}
