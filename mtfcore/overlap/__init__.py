@@ -2,7 +2,7 @@
 
 Source: Wang et al., "Overlap communication with dependent computation via decomposition in large deep learning models"
 (ASPLOS 2023); used by arXiv 2211.05102, section 3.5. First file to read: `rings`, then `spots`, `rewriting`,
-`gathering`, `scattering`, `looping`, `paying`.
+`chains`, `gathering`, `scattering`, `looping`, `paying`.
 """
 
 from mtfcore.overlap.looping import looped, refused

@@ -2,7 +2,7 @@
 
     >>> prog = mtf.plan(two_layers, "x:4", "hidden:x", sizes="batch:64 io:512 hidden:2048", place={"x": "batch io:x"})
     >>> mtf.looped(prog).collectives()[:2]
-    [<Step permute over x: batch io:x → batch io:x>, <Step permute over x: batch io:x → batch io:x>]
+    [<Step permute over x, +1 on the ring: batch io:x → batch io:x>, <Step permute over x, -1 on the ring: …>]
 
 The result is an ordinary program: it runs, is drawn, counted and priced like any other. Every all-gather that only
 products read and every reduce-scatter of a product is replaced, inside loops too; a device sends as many bytes as
@@ -13,16 +13,15 @@ by a few roundings of the type that is summed in otherwise. Next file to read: `
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 from mtfcore.errors import LayoutError, refuse
-from mtfcore.overlap.gathering import Chain, Gathering, chain_of
+from mtfcore.overlap.chains import Chain, Where, chain_of
+from mtfcore.overlap.gathering import Gathering
 from mtfcore.overlap.rewriting import How, Writer
 from mtfcore.overlap.rings import check
 from mtfcore.overlap.scattering import Scattering, why_not
 from mtfcore.steps import Program, Step
 
-Where = Callable[[Step], bool]
 KINDS = ("all_gather", "reduce_scatter")
 
 

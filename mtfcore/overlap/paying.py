@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 from mtfcore.costs.pricing.price import price
 from mtfcore.errors import LayoutError
-from mtfcore.overlap.looping import KINDS, Where, looped
+from mtfcore.overlap.chains import Where
+from mtfcore.overlap.looping import KINDS, looped
 from mtfcore.steps import Program, Step
 from mtfcore.topologies import Topology
 

@@ -1,7 +1,7 @@
 """A program being written anew: its steps in order, some replaced by many; values keep their numbers where they stay.
 
 `Writer.emit` appends a step and returns the value that it makes, `Writer.instead` says which new value stands for an
-old one, `Writer.ensure` brings the steps forward that make a value. Next file to read: `gathering`.
+old one, `Writer.ensure` brings the steps forward that make a value. Next file to read: `chains`.
 """
 
 from __future__ import annotations
