@@ -1,24 +1,38 @@
 """What the engine costs: decoding a real model on one device, beside plain JAX by hand and beside llama.cpp.
 
-The model is SmolLM2-135M (`python -m mtfcore.model fetch`). Times are of this computer's CPU: only ratios mean anything.
+The model is SmolLM2-135M (`python -m mtfcore.model fetch`). Times are of this CPU: only ratios mean anything.
 llama.cpp is run where `make peers` has built it; it multiplies numbers of 4 and 8 bits as they lie in the file, where
 both of ours multiply floats of 32, which are 7 times as many bytes to read for every token.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 
 import mtfcore as mtf
+from mtfcore.model.files import known
+from mtfcore.numbers import format_seconds
 
 from .hand_written_llama import decode_step
-from .pairs import interleaved, report
+from .pairs import Spread, interleaved, report
 
 LENGTH, KEPT, STEPS = 512, 100, 60
-PEERS = Path(__file__).parents[2] / ".peers"
+PEERS = Path(os.environ.get("MESHWORK_PEERS", Path(__file__).parents[2] / ".peers"))
+PEER = """
+import sys, time, llama_cpp
+path, length, kept, steps = sys.argv[1], *map(int, sys.argv[2:])
+model = llama_cpp.Llama(path, n_ctx=length, n_threads=2, verbose=False)
+model.eval([5] * kept)
+for _ in range(steps):
+    start = time.perf_counter()
+    model.eval([5])
+    print(time.perf_counter() - start)
+"""
 
 
 def main() -> None:
@@ -34,12 +48,26 @@ def main() -> None:
         what = f"tokens a second, ours / by hand, {turns} a launch"
         report(what, str(ratio), "0.95")
         print(f"    ours {first_seconds(second, turns)} a token, by hand {first_seconds(first, turns)}")
+        if turns == 1:
+            beside_the_peer(second)
 
 
-def first_seconds(spread, turns: int) -> str:
+def beside_the_peer(ours: Spread) -> None:
+    """The ratio to llama.cpp on the same cores and file, where `make peers` has built it."""
+    python = PEERS / "bin" / "python"
+    if not python.exists():
+        print("  llama.cpp is not here: make peers builds it")
+        return
+    path = str(known.path_of("smollm2-135m"))
+    said = subprocess.run([python, "-c", PEER, path, str(LENGTH), str(KEPT), str(STEPS)], capture_output=True,
+                          text=True, check=True, timeout=300)  # fmt: skip
+    theirs = Spread.of(map(float, said.stdout.split()[-STEPS:]))
+    report("tokens a second, ours / llama.cpp", f"{theirs.median / ours.median:.3f}", "none: see above")
+    print(f"    llama.cpp {theirs.seconds()} a token")
+
+
+def first_seconds(spread: Spread, turns: int) -> str:
     """The median of one token."""
-    from mtfcore.numbers import format_seconds
-
     return format_seconds(spread.median / turns)
 
 
