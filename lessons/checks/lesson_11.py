@@ -17,12 +17,6 @@ from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
 
-SLICES, BATCHES = ["v4:2x2x4", "v4:2x4x4", "v4:4x4x4"], [1, 4, 16, 64, 256]
-READ = {"ffn": "ws2d", "attention": "heads"}  # how prompts are read
-ASKED = {"input_tokens": 2048, "prefill_batch": 1, "weights": "int8"} | {
-    word: {"prefill": how, "decode": "auto"} for word, how in READ.items()
-}
-
 # ---- exercise 1: two phases, one store -----------------------------------------------------------------------------
 
 FFN = ("ws1d", "ws2d", "wg_x", "wg_xy", "wg_xyz")
@@ -147,28 +141,35 @@ def _slice(rng: Random) -> tuple[Callable[[float, float], float], Callable[[floa
 
 # ---- exercise 4: a plan under a limit ------------------------------------------------------------------------------
 
+SLICES, BATCHES = ["v4:2x2x4", "v4:2x4x4", "v4:4x4x4"], [16, 64, 256, 1024]
+READ = {"ffn": "ws2d", "attention": "heads"}  # how prompts are read
+ASKED = {word: {"prefill": how, "decode": "auto"} for word, how in READ.items()} | {
+    "prefill_batch": 1,
+    "weights": "int8",
+}
+LIMITS = ((1024, 0.012), (2048, 0.008), (2048, 0.025), (8192, 0.12))  # tokens of a prompt, seconds of an output token
+
 
 @exercise(
     "11 configuration",
     task="Pick a slice, a batch and a partition under a limit of latency, at least cost.",
     hint="inference takes arrays: np.array(SLICES)[:, None] with BATCHES gives a table of all plans at once.",
-    bigger_hint="cost = np.where(est.fits & (est.step_seconds <= limit), est.chip_seconds_per_output_token, np.inf): "
-    "its least entry says slice and batch, est.layouts['decode'] the partition.",
+    bigger_hint="cost = np.where(est.fits & (est.step_seconds <= limit), est.chip_seconds_per_output_token, np.inf). "
+    "Its least entry says slice and batch, est.layouts['decode'] the partition there.",
 )
 def configuration(answer: Callable[..., tuple[str, int, str]], rng: Random) -> Iterator[Case]:
-    for name, number in (("palm-62b", 0), ("palm-62b", 1), ("palm-8b", rng.choice((0, 1)))):
-        model = mtf.model.config(name)
-        limit, budget = _limit(name, number)
-        given = answer(model, limit)
-        what = f"{name}, {1e3 * limit:.4g} ms"
+    for tokens, limit in rng.sample(LIMITS, len(LIMITS)):
+        given = answer(tokens, limit)
+        what = f"prompts of {tokens:,}, {1e3 * limit:.4g} ms"
         shaped = isinstance(given, tuple | list) and len(given) == 3
         yield holds(f"{what}: the answer", shaped, "(slice, batch, partition)", f"{given!r:.60}")
-        est, why = _estimate(model, *given)
-        yield holds(f"{what}: {given!r:.60}", est is not None, "a plan that can be", why)
-        yield holds(f"{what}: memory of {given!r:.60}", est.fits, "fits", "does not fit")
-        yield at_most(f"{what}: latency of {given!r:.60}", _ms(limit), _ms(est.step_seconds), "ms a token")
-        cost = _ms(est.chip_seconds_per_output_token)
-        yield at_most(f"{what}: cost of {given!r:.60}", _ms(budget), cost, "chip-ms a token (modelled)")
+        est, why = _estimate(tokens, *given)
+        plan = f"{what}: {given!r:.60}"
+        yield holds(plan, est is not None, "a plan that can be", why)
+        yield holds(f"{plan}: memory", est.fits, "fits", "does not fit")
+        yield at_most(f"{plan}: latency", _ms(limit), _ms(est.step_seconds), "ms a token (modelled)")
+        budget, cost = _ms(_least(tokens, limit)), _ms(est.chip_seconds_per_output_token)
+        yield at_most(f"{plan}: cost", budget, cost, "chip-ms a token (modelled)")
 
 
 def _ms(seconds: float) -> float:
@@ -176,28 +177,31 @@ def _ms(seconds: float) -> float:
 
 
 @functools.cache
-def _grid(name: str) -> Any:
-    return mtf.costs.inference(name, np.array(SLICES)[:, None], batch=BATCHES, **ASKED)
+def table(tokens: int) -> Any:
+    """All plans that the lesson lists, a row for each slice."""
+    return mtf.costs.inference("palm-62b", np.array(SLICES)[:, None], batch=BATCHES, input_tokens=tokens, **ASKED)
 
 
-@functools.cache
-def _limit(name: str, number: int) -> tuple[float, float]:
-    """A limit on the frontier, and what the cheapest plan within it costs."""
-    est = _grid(name)
-    steps = np.unique(est.step_seconds[est.fits])
-    limit = float(steps[(1 + number) * len(steps) // 3]) * 1.02
-    good = est.fits & (est.step_seconds <= limit)
-    return limit, float(est.chip_seconds_per_output_token[good].min())
+def _least(tokens: int, limit: float) -> float:
+    """Chip-seconds of an output token under the cheapest plan within a limit."""
+    est = table(tokens)
+    return float(est.chip_seconds_per_output_token[est.fits & (est.step_seconds <= limit)].min())
 
 
-def _estimate(model: Any, slice_: Any, batch: Any, partition: Any) -> tuple[Any, str]:
+def _estimate(tokens: int, slice_: Any, batch: Any, partition: Any) -> tuple[Any, str]:
     """What a plan costs, or None and why it cannot be."""
     if not (isinstance(partition, str) and partition in mtf.model.partitions and "-" in partition):
         return None, f"{partition!r:.40} is no partition such as 'ws2d-batch'"
+    if not (isinstance(slice_, str) and isinstance(batch, int | np.integer)):
+        return None, f"{slice_!r:.40} and {batch!r:.40} are not the name of a slice and a number of sequences"
+    return _known_estimate(tokens, slice_, int(batch), partition)
+
+
+@functools.cache
+def _known_estimate(tokens: int, slice_: str, batch: int, partition: str) -> tuple[Any, str]:
     way = dict(zip(("ffn", "attention"), partition.rsplit("-", 1), strict=True))
-    asked = {word: {"prefill": READ[word], "decode": how} for word, how in way.items()}
+    asked = {**ASKED, **{word: {"prefill": READ[word], "decode": how} for word, how in way.items()}}
     try:
-        est = mtf.costs.inference(model, slice_, batch=batch, **{**ASKED, **asked})
-        return (est, "") if np.ndim(est.step_seconds) == 0 else (None, "several plans")
+        return mtf.costs.inference("palm-62b", slice_, batch=batch, input_tokens=tokens, **asked), ""
     except LayoutError as fault:
         return None, str(fault)
