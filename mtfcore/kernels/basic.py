@@ -175,7 +175,7 @@ def index(call: Call) -> Array:
 KERNELS: dict[str, Callable[..., Array]] = {
     kernel.__name__: kernel
     for kernel in (
-        einsum, pointwise, reduce, gather, scatter, window, part, put, pad, concat, cumsum, top_k, reshape, constant, index,
-        random, dropout, write,
+        einsum, pointwise, reduce, gather, scatter, window, part, put, pad, concat, cumsum, top_k, reshape, constant,
+        index, random, dropout, write,
     )
 } | SPATIAL  # fmt: skip
