@@ -42,6 +42,7 @@ class Generate(Growing):
     call = "generate"
     start = START
     launch_lock = LAUNCH
+    _taken = ""  # out of the box, by the last press of Write
 
     def __init__(self, **settings: Any) -> None:
         self.writer = Writer()
@@ -59,8 +60,8 @@ class Generate(Growing):
         return generate_inputs.edited(state, name, value)
 
     def run_buttons(self) -> list[Control]:
-        write = Button("run", None, "Write", "run", enabled=not self.busy)
-        return [write, Button("stop", None, "Stop", "run", enabled=self.busy)]
+        write = Button("run", None, "Write", "Prompt", enabled=not self.busy)
+        return [write, Button("stop", None, "Stop", "Prompt", enabled=self.busy)]
 
     def press_run(self, name: str) -> bool:
         """Write what stands in the box, which is empty then for what is said next."""
@@ -71,9 +72,17 @@ class Generate(Growing):
         if not self.state["prompt"].strip():
             raise Refused("Say something first: type it into the box, press Enter, then press Write.",
                           [Offer(MORE, {"prompt": MORE})])  # fmt: skip
+        self._taken = self.state["prompt"]
         if self.queue.start(self.run, self.run_settings()):
             self.state = {**self.state, "prompt": ""}
         return True
+
+    def _failed(self, fault: BaseException) -> None:
+        """What was not read goes back into the box, before the sentence says why."""
+        with self.drawing:
+            if not self.state["prompt"]:
+                self.state = {**self.state, "prompt": self._taken}
+        super()._failed(fault)
 
     def pressed(self, name: str) -> None:
         if name == "new" and not self.busy:
@@ -93,9 +102,10 @@ class Generate(Growing):
         """What is asked, what is modelled for it, and what has happened."""
         asked, model = generate_prices.asked_of(state), model_here(state["model"])
         ways_of = {phase: ways(model, state["mesh"], state["slots"], phase) for phase in PHASES}
-        return {"model": model, "mesh": mesh_pairs(state["mesh"]), "mesh_text": state["mesh"], "on": state["on"],
-                "slots": state["slots"], "others": state["others"], "chip": state["chip"], "topology": asked.topology,
-                "modelled": generate_prices.known(asked), "live": self.writer.facts, "ways": ways_of}  # fmt: skip
+        own = {name: state[name] for name in ("on", "slots", "others", "chip", *PHASES)}
+        return {**own, "model": model, "mesh": mesh_pairs(state["mesh"]), "mesh_text": state["mesh"],
+                "topology": asked.topology, "modelled": generate_prices.known(asked), "live": self.writer.facts,
+                "ways": ways_of}  # fmt: skip
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(picture(shown.facts))
@@ -121,12 +131,15 @@ class Generate(Growing):
 
     # What is modelled takes a moment ------------------------------------------------------------------------------
 
+    def start_refining(self) -> None:
+        """Only where there is something to find out: its end draws anew, over whatever the sentence says."""
+        if generate_prices.known(generate_prices.asked_of(self.state)) is None:
+            super().start_refining()
+
     def refine(self, settings: State) -> Iterator[Progress]:
         """Plan and price the programs of these settings."""
-        asked = generate_prices.asked_of(settings)
-        if generate_prices.known(asked) is None:
-            yield Progress(0, 1, f"looking at {self.what()}")
-            generate_prices.modelled(asked)
+        yield Progress(0, 1, f"looking at {self.what()}")
+        generate_prices.modelled(generate_prices.asked_of(settings))
         yield Progress(1, 1, f"looked at {self.what()}")
 
     def what(self) -> str:
@@ -153,6 +166,8 @@ class Generate(Growing):
 
     def age_result(self) -> None:
         """Nothing of a conversation becomes old."""
+        if self.result is not None and not self.busy:
+            self._mark(False, self._stamp(self.result))
 
     def _finished(self, result: Result) -> None:
         super()._finished(result)
@@ -160,7 +175,9 @@ class Generate(Growing):
 
     def _stamp(self, result: Result) -> str:
         """Never how long it took, which says nothing about hardware."""
-        return ""
+        if result.value is None:
+            return f"looked at {self.what()}"
+        return "stopped" if result.stopped else "the answer is written"
 
 
 def generate(prompt: str = START["prompt"], mesh: object = START["mesh"], **settings: Any) -> Generate:

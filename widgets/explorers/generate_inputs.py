@@ -11,6 +11,7 @@ Next file to read: `generate_prices`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -82,7 +83,6 @@ def controls(state: State, talking: bool) -> list[Control]:
     others = tuple((str(n), str(n)) for n in range(min(state["slots"], 8)))
     return [
         TextBox("prompt", state["prompt"], "you say", "Prompt", "taken on Enter; then press Write", wide=True),
-        Button("new", None, "New conversation", "Prompt", enabled=talking),
         *axis_boxes(mtf.Mesh(state["mesh"]), MOST_DEVICES),
         *(Choice(phase, state[phase], phase, "Partition", options=_options(state, phase)) for phase in PHASES),
         IntBox("slots", state["slots"], "slots", "Served", "sequences that the cache has room for", high=MOST_SLOTS),
@@ -92,6 +92,7 @@ def controls(state: State, talking: bool) -> list[Control]:
         Choice("temperature", f"{state['temperature']:g}", "temperature", "Answer", "0: always the likeliest token",
                options=plan_inputs.choices(*TEMPERATURES, f"{state['temperature']:g}")),
         IntBox("seed", state["seed"], "seed", "Answer", "what is drawn depends on it alone", low=0, high=1 << 30),
+        Button("new", None, "Forget the conversation", "Answer", enabled=talking),
         Choice("model", state["model"], "model", "Model", options=MODELS),
         Choice("chip", state["chip"], "modelled on", "Model", options=plan_inputs.choices(*mtf.chips.chips())),
         Choice("on", state["on"], "runs on", "Model", options=PLACES),
@@ -101,8 +102,8 @@ def controls(state: State, talking: bool) -> list[Control]:
 def _options(state: State, phase: str) -> tuple[tuple[str, str], ...]:
     found = [("auto", "auto: the cheapest, modelled")]
     for name, reason in ways(model_here(state["model"]), state["mesh"], state["slots"], phase).items():
-        short = reason.partition(", as ")[0].partition("; nearest")[0]
-        found.append((name, f"{name} (not here: {short})" if reason else name))
+        short = re.split(r" over (?!none)|, |; ", reason)[0]
+        found.append((name, f"{name} ({short})" if reason else name))
     return tuple(found)
 
 

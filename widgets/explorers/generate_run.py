@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from mtfcore.errors import LayoutError
 from widgets.explorers.attention_times import slice_for
 from widgets.explorers.generate_inputs import CHUNK, LENGTH, model_here
 from widgets.frame import Progress
@@ -75,6 +76,9 @@ class Writer:
                 self._note(piece, now, counts, sent)
                 yield self._progress(s, counts, sent, now.phase)
             state = "finished"
+        except LayoutError:  # refused before anything was read: it was not said
+            self.log = self.log if counts else self.log[:-2]
+            raise
         finally:
             pieces.close()
             self._tell(s, counts, sent, "", state)
@@ -142,7 +146,7 @@ class Writer:
     def _tell(self, s: State, counts: dict[str, int], sent: Sent, phase: str, state: str) -> None:
         engine = self.chat.engine
         self.facts = {
-            "state": state, "phase": phase, "log": list(self.log), "text": self.log[-1][1], "note": self.chat.note,
+            "state": state, "phase": phase, "log": list(self.log), "text": self.log[-1][1] if self.log else "",
             "mesh": [list(axis) for axis in engine.mesh.axes], "model": engine.cfg.name,
             "prefill": engine.prefill, "decode": engine.decode, "simulated": engine.simulated,
             "phases": {name: {"launches": sent.launches[name], "tokens": counts[name],

@@ -15,7 +15,7 @@ from typing import Any
 
 import mtfcore as mtf
 from widgets.figures.program_html import swatch
-from widgets.numbers import quantity, tagged_html
+from widgets.numbers import count, quantity, tagged_html
 from widgets.theme import axis_colours
 
 Facts = dict[str, Any]
@@ -77,7 +77,7 @@ def _phase(name: str, live: Facts | None) -> str:
     state = "now" if live and live["phase"] == name else "was" if found else "waits"
     lines, counts = [PHASES[name]], ""
     if found:
-        what = f"{found['tokens']:,} tok" if found["tokens"] else ""
+        what = count(found["tokens"], "token") if found["tokens"] else ""
         times = f"{found['launches']:,}×" if found["launches"] else "so far"
         lines = [" ".join(filter(None, (times, what))), f"sent {quantity(found['sent'], 'iB')}"]
         counts = f' data-launches="{found["launches"]}" data-tokens="{found["tokens"]}"'
@@ -168,7 +168,7 @@ def _times(facts: Facts) -> str:
     rows = [
         ("", tagged_html(here), tagged_html(there)),
         ("a token of every slot", quantity(seconds, "s") if seconds else "…", _seconds(modelled, "token")),
-        ("a chunk that is read", "", _seconds(modelled, "chunk")),
+        ("a chunk that is read", "–", _seconds(modelled, "chunk")),
     ]
     cells = (
         f'<span class="{"mw-first" if n == 0 else ""}" data-time="{n}.{column}">{text}</span>'

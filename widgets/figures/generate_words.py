@@ -90,13 +90,19 @@ def _plan(facts: Facts) -> str:
     modelled = facts["modelled"]
     if modelled is None:
         return f"Write runs {facts['model']} on '{facts['mesh_text']}'; planning and pricing its steps …"
-    names = f"reads under {modelled['prefill']} and writes under {modelled['decode']}"
+    names = f"reads under {_named(facts, 'prefill')} and writes under {_named(facts, 'decode')}"
     token = modelled["token_by_axis"]
     sent = origin(quantity(sum(token.values()), "iB"), "modelled")
     padded = f" Padded: {modelled['padding'].replace('(modelled)', '[modelled]')}." if modelled["padding"] else ""
     nonsense = " Its weights are random, so its words mean nothing." if facts["model"] == "untrained" else ""
-    return (f"Write: {facts['model']} on '{facts['mesh_text']}' {names}; for a token of {count(facts['slots'], 'slot')}"
-            f" a device sends {sent}.{padded}{nonsense}")  # fmt: skip
+    idea = SERVING[modelled["decode"]].ffn.idea.partition(": ")[2]
+    return (f"Write: {facts['model']} on '{facts['mesh_text']}' {names}: {idea}. For a token of "
+            f"{count(facts['slots'], 'slot')} a device sends {sent}.{padded}{nonsense}")  # fmt: skip
+
+
+def _named(facts: Facts, phase: str) -> str:
+    """A phase's partition, and whether it was chosen for the reader."""
+    return facts["modelled"][phase] + (" (auto: the cheapest, modelled)" if facts[phase] == "auto" else "")
 
 
 # ---- the table
