@@ -78,6 +78,5 @@ def drawing_arrays(
         options["temperature"][row] = how.temperature
         options["top_k"][row] = how.top_k or n_tokens
         options["top_p"][row] = how.top_p or 1.0
-        for turn in range(turns or 1):
-            chance[turn, row] = chances(how.seed, [request.sequence], len(request.made) + turn)[0]
+        chance[:, row] = chances(how.seed, request.sequence, len(request.made) + np.arange(turns or 1))
     return {"chance": chance if turns else chance[0], **options}

@@ -22,6 +22,7 @@ import numpy as np
 import mtfcore as mtf
 from mtfcore.model.engine.moving_caches import PROMPT, given_whole, giving, moving, prompt_name, sampling, taking
 from mtfcore.model.engine.programs import Shape, decoding, reading
+from mtfcore.model.phases import activations
 from mtfcore.model.storing import stored_arguments, stored_one_by_one
 from mtfcore.runs import Run
 from mtfcore.steps import Program
@@ -145,7 +146,8 @@ class Launches:
     def _put_weights(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Each parameter as it is stored, one at a time, so that the host never holds two of them."""
         run, found = self.run("decode", 1), {}
-        for name, array in stored_one_by_one(self.kept_shape.cfg, params, self.kept_shape.weights):
+        weights = self.kept_shape.weights
+        for name, array in stored_one_by_one(self.kept_shape.cfg, params, weights, activations(weights)):
             found |= run.put({name: array})
         assert found.keys() == stored_arguments(self.kept_shape.cfg, self.kept_shape.weights, "f32")[0].keys()
         return found
