@@ -37,10 +37,11 @@ def pair(answer: Callable[..., tuple[str, str]], rng: Random) -> Iterator[Case]:
         named = isinstance(given, tuple | list) and len(given) == 2 and given[0] in prefill and given[1] in decode
         yield holds(f"{what}: the answer", named, "(a name for prefill, a name for decode)", f"{given!r:.60}")
         alike = "weights stored alike: ws1d in both phases or in none"
-        yield holds(f"{what}: {' and '.join(given)}", _stored(given[0]) == _stored(given[1]), alike, "two stores")
+        what = f"{tokens} tokens, {' and '.join(given)}"
+        yield holds(what, _stored(given[0]) == _stored(given[1]), alike, "two stores")
         least = min(prefill[p] + tokens * decode[d] for p, d in pairs)
         took = prefill[given[0]] + tokens * decode[given[1]]
-        yield at_most(f"{what}: with {' and '.join(given)}", round(1e3 * least), round(1e3 * took), "ms in all")
+        yield at_most(what, round(1e3 * least), round(1e3 * took), "ms in all")
 
 
 def _stored(name: str) -> bool:
