@@ -79,7 +79,7 @@ def _sent(slot: Slot, schedule: Schedule, mesh: Mesh) -> Sent:
     wrapper = slot.inside.name if slot.inside else ""
     return Sent(
         _kind(slot), axes, whole, arrays[0].group_size, tuple(int(a.n_bytes) for a in arrays),
-        tuple(a.dtype for a in arrays), slot.times, _is_async(slot), slot.instruction.name, slot.step or _outer(slot),
+        tuple(a.dtype for a in arrays), slot.times, slot.is_async, slot.instruction.name, slot.step or _outer(slot),
         groups, wrapper,
     )  # fmt: skip
 
@@ -88,10 +88,6 @@ def _kind(slot: Slot) -> str:
     """A TPU's fusion of an all-reduce and the slice of each device's own part is a reduce-scatter."""
     calls = slot.inside.attributes.get("calls", "") if slot.inside else ""
     return "reduce_scatter" if calls.lstrip("%").startswith("all-reduce-scatter") else slot.kind
-
-
-def _is_async(slot: Slot) -> bool:
-    return slot.opcode.endswith("-start") or bool(slot.inside and slot.inside.opcode == "async-start")
 
 
 def _outer(slot: Slot) -> str:

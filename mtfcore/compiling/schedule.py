@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mtfcore.counting.hlo_parse import Computation, Instruction, Module, parse, split
-from mtfcore.counting.hlo_text import COLLECTIVES
+from mtfcore.counting.hlo_text import ASYNC_DONE, COLLECTIVES, chain, goes_on
 from mtfcore.counting.hlo_values import while_runs
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
@@ -49,7 +49,32 @@ class Slot:
     @property
     def kind(self) -> str | None:
         """The collective that it is, or starts."""
-        return COLLECTIVES.get(self.opcode.removesuffix("-start"))
+        return None if self.goes_on else COLLECTIVES.get(self.opcode.removesuffix("-start"))
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Whether it carries on, or ends, a collective that another fusion started."""
+        return self.opcode in COLLECTIVES and goes_on(self.instruction, self.home)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a collective only starts here, and ends at a later instruction."""
+        wrapped = self.inside is not None and self.inside.opcode == "async-start"
+        return self.opcode.endswith("-start") or wrapped or bool(self.flight)
+
+    @property
+    def flight(self) -> str:
+        """Of what starts and ends apart: the name that both ends share."""
+        number = chain(self.instruction) if self.opcode in COLLECTIVES else None
+        return f"chain {number}" if number else ""
+
+    @property
+    def ends(self) -> str:
+        """The flight that ends here; empty if none does."""
+        if self.goes_on:
+            target = self.home.root.attributes.get("custom_call_target", "").strip('"')
+            return self.flight if target == ASYNC_DONE else ""
+        return self.instruction.operands[0] if self.opcode.endswith("-done") else ""
 
     @cached_property
     def cycles(self) -> int:
@@ -133,4 +158,4 @@ def _wrapped(module: Module, i: Instruction, times: int, inside: Instruction | N
         return
     for name in names:
         inner = _slots(module, module.called(name, i), times, i if i.opcode != "call" else inside)
-        yield from inner if i.opcode == "call" else (slot for slot in inner if slot.kind)
+        yield from inner if i.opcode == "call" else (slot for slot in inner if slot.kind or slot.goes_on)

@@ -84,8 +84,8 @@ def _run(order: Sequence[Slot], took: dict[str, tuple[float, tuple[Link, ...]]],
             _loop(slot, took, hertz, clock)
         elif name in took:
             _send(slot, *took[name], clock)
-        elif slot.opcode.endswith("-done"):
-            _wait(slot.instruction.operands[0], clock)
+        elif slot.ends:
+            _wait(slot.ends, clock)
         seconds = slot.cycles / hertz
         clock.now += seconds
         clock.compute += seconds
@@ -106,10 +106,10 @@ def _send(slot: Slot, seconds: float, busy: tuple[Link, ...], clock: _Clock) -> 
     end = start + seconds
     clock.free |= dict.fromkeys(busy, end)
     clock.links += seconds
-    is_async = slot.opcode.endswith("-start") or (slot.inside is not None and slot.inside.opcode == "async-start")
-    clock.ends[slot.inside.name if slot.inside else slot.instruction.name] = end
-    if not is_async:
-        _wait(slot.inside.name if slot.inside else slot.instruction.name, clock)
+    name = slot.flight or (slot.inside or slot.instruction).name
+    clock.ends[name] = end
+    if not slot.is_async:
+        _wait(name, clock)
 
 
 def _wait(name: str, clock: _Clock) -> None:

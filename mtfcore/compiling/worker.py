@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import pathlib
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -59,7 +61,20 @@ def compiled(request: dict[str, Any]) -> dict[str, Any]:
     except jax.errors.JaxRuntimeError as error:
         return found | {"refused": str(error)}
     seconds = time.perf_counter() - start
-    return found | {"text": made.as_text(), "memory": sizes(made.memory_analysis()), "compile_seconds": seconds}
+    return found | {"text": text_of(made, lowered), "memory": sizes(made.memory_analysis()), "compile_seconds": seconds}
+
+
+def text_of(made: Any, lowered: Any) -> str:
+    """The scheduled text. An older JAX cannot read all of a newer compiler: then as the compiler itself prints it."""
+    import jax
+
+    try:
+        return made.as_text()
+    except jax.errors.JaxRuntimeError:
+        with tempfile.TemporaryDirectory() as folder:
+            lowered.compile(compiler_options={"xla_dump_to": folder, "xla_dump_hlo_as_text": True})
+            (printed,) = pathlib.Path(folder).glob("*.after_codegen.txt")
+            return printed.read_text(encoding="utf-8")
 
 
 def slice_mesh(request: dict[str, Any]) -> tuple[Any, str]:

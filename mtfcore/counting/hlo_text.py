@@ -13,6 +13,7 @@ Custom calls hide their FLOPs; a note names those that look like matrix products
 Next file to read: hlo_values.py.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,8 @@ COLLECTIVES = {
     "all-to-all": "all_to_all", "collective-permute": "permute", "collective-broadcast": "broadcast",
 }  # fmt: skip
 FLOPS: dict[str, Callable] = {"dot": dot_flops, "convolution": convolution_flops}
+CHAIN = re.compile(r'chain_id="?(\d+)')
+ASYNC_START, ASYNC_DONE = "AsyncCollectiveStart", "AsyncCollectiveDone"  # of a TPU: what fusions at both ends call
 CALLERS = ("fusion", "call", "async", "custom-call")
 UNCOUNTED = ("ragged-all-to-all", "send", "recv")
 HIDDEN_FLOPS = ("matmul", "gemm", "dot", "conv", "tpu_custom_call")
@@ -67,6 +70,8 @@ class _Walk:
         if i.opcode.endswith(("-done", "-update")):  # counted at its start
             return None
         opcode = i.opcode.removesuffix("-start")
+        if opcode in COLLECTIVES and goes_on(i, home):
+            return None
         if opcode in COLLECTIVES:
             return collective(i, COLLECTIVES[opcode], home, self.module)
         if opcode in FLOPS:
@@ -101,6 +106,18 @@ class _Walk:
             note = f"%{i.name}: number of runs unknown; body counted once"
             return facts.together([counts, self.computation(test), Counts(notes=(note,))])
         return facts.together([counts.repeated(runs), self.computation(test).repeated(runs + 1)])
+
+
+def goes_on(i: Instruction, home: Computation) -> bool:
+    """Whether a fusion only carries on, or ends, a collective that another started: a TPU writes it in each of them."""
+    starts = home.root.attributes.get("custom_call_target", "").strip('"') == ASYNC_START
+    return chain(i) is not None and not starts
+
+
+def chain(i: Instruction) -> str | None:
+    """The number that the fusions of one collective share, where it runs beside the products of several."""
+    found = CHAIN.search(i.attributes.get("frontend_attributes", ""))
+    return found and found[1]
 
 
 def _branches(i: Instruction) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compiling.texts import LOOP, PAIR, WRAPPED
+import pytest
+from compiling.texts import CHAIN, LOOP, PAIR, WRAPPED
 
 from mtfcore.compiling.collectives import collectives
 from mtfcore.compiling.schedule import read
@@ -47,9 +48,19 @@ def test_what_a_fusion_wraps_is_found_and_named():
 
 
 def test_counted_and_scheduled_bytes_agree():
-    for text in (LOOP, PAIR, WRAPPED):
+    for text in (LOOP, PAIR, WRAPPED, CHAIN):
         found = collectives(read(text), MESH)
         assert sum(one.times * one.link_bytes for one in found) == count_hlo_text(text).link_bytes
+
+
+def test_a_collective_beside_several_fusions_is_one():
+    schedule = read(CHAIN)
+    (found,) = collectives(schedule, MESH)
+    assert (found.kind, found.axes, found.is_async, found.name, found.step) == (
+        "all_gather", ("x",), True, "gather_1", "4",
+    )  # fmt: skip
+    assert [slot.instruction.name for slot in schedule.slots if slot.ends] == ["gather_3"]
+    assert count_hlo_text(CHAIN).link_bytes == found.link_bytes == 32 * 4
 
 
 def test_a_collective_without_a_start_is_waited_for():
@@ -61,12 +72,13 @@ def test_a_collective_without_a_start_is_waited_for():
     assert took.compute_seconds == 5_100 / 1.5e9 and took.seconds == took.compute_seconds + 5 * once
 
 
-def test_what_runs_between_start_and_done_hides_the_link():
-    """One permute of 256 B takes a hop, 1 µs; 900 cycles at 1.5 GHz hide 0.6 µs of it, 3,000 hide all."""
+@pytest.mark.parametrize("text", [PAIR, CHAIN], ids=["permute", "fusions"])
+def test_what_runs_between_start_and_done_hides_the_link(text):
+    """A permute takes a hop, 1 µs, and a gather of two too; 900 cycles at 1.5 GHz hide 0.6 µs of it, 3,000 hide all."""
     wired = wire(MESH, "v5e:2x2")
     exposed = {}
     for cycles in (0, 900, 3_000):
-        schedule = read(PAIR.replace('"estimated_cycles":"900"', f'"estimated_cycles":"{cycles}"'))
+        schedule = read(text.replace('"estimated_cycles":"900"', f'"estimated_cycles":"{cycles}"'))
         took = timed(schedule, collectives(schedule, MESH), wired)
         exposed[cycles] = took.exposed_link_seconds
     assert exposed[0] == took.link_seconds > 0

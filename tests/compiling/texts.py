@@ -77,3 +77,41 @@ ENTRY %main (p: f32[60]) -> f32[32] {{
   ROOT %scattered = f32[32]{{0}} fusion(%p), kind=kCustom, calls=%all-reduce-scatter
 }}
 """
+
+_STATE = "(f32[16], f32[64], s32[2])"
+_PAIR = "f32[64]{0}, f32[32]{0}"
+_GATHER = (
+    "replica_groups={{0,2},{1,3}}, dimensions={0}, use_global_device_ids=true, "
+    'frontend_attributes={chain_id="3"}, ' + scope(4)
+)
+# A collective beside the products of several fusions: a TPU writes it in each of them.
+CHAIN = f"""{HEADER}{DOUBLE}
+%starts (i: f32[32]) -> {_STATE} {{
+  %i = f32[32]{{0}} parameter(0)
+  %gather_1 = f32[64]{{0}} all-gather(%i), channel_id=8, {_GATHER}
+  ROOT %call = {_STATE} custom-call(%i, %gather_1), custom_call_target="AsyncCollectiveStart"
+}}
+%async_collective_fusion.1 (j: f32[32], v: f32[64]) -> (f32[64], f32[32]) {{
+  %j = f32[32]{{0}} parameter(0)
+  %v = f32[64]{{0}} parameter(1)
+  %gather_2 = f32[64]{{0}} all-gather(%j), channel_id=8, {_GATHER}
+  %w = f32[64]{{0}} add(%v, %v)
+  ROOT %on = (f32[64]{{0}}, f32[32]{{0}}) tuple(%w, %j)
+}}
+%ends (k: f32[32]) -> f32[64] {{
+  %k = f32[32]{{0}} parameter(0)
+  %gather_3 = f32[64]{{0}} all-gather(%k), channel_id=8, {_GATHER}
+  ROOT %called = f32[64]{{0}} custom-call(%k, %gather_3), custom_call_target="AsyncCollectiveDone"
+}}
+ENTRY %main (p: f32[32], r: f32[64]) -> (f32[64], f32[64]) {{
+  %p = f32[32]{{0}} parameter(0)
+  %r = f32[64]{{0}} parameter(1)
+  %async-collective-start = {_STATE} fusion(%p), kind=kCustom, calls=%starts
+  %first = f32[32]{{0}} get-tuple-element(%async-collective-start), index=0
+  %beside = ({_PAIR}) fusion(%first, %r), kind=kOutput, calls=%async_collective_fusion.1, {cycles(900)}
+  %made = f32[64]{{0}} get-tuple-element(%beside), index=0
+  %second = f32[32]{{0}} get-tuple-element(%beside), index=1
+  %async-collective-done = f32[64]{{0}} fusion(%second), kind=kCustom, calls=%ends
+  ROOT %both = (f32[64]{{0}}, f32[64]{{0}}) tuple(%made, %async-collective-done)
+}}
+"""
