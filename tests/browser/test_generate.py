@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from explorer_page import SIZE, ask, contrasts, control, set_text, shared_page, switch_theme
+from explorer_page import SIZE, ask, contrasts, control, set_number, set_text, shared_page, switch_theme
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from lab_server import Lab
@@ -55,10 +55,9 @@ def test_a_conversation_is_held_while_the_partition_changes(shown: Page) -> None
     first = turns(shown).nth(1).inner_text()
 
     control(shown, "decode", "select").select_option("ws2d-batch")
-    control(shown, "tokens", "input[type=number]").fill("6")
+    set_number(shown, "tokens", 6)
     set_text(shown, "prompt", "And why <b>twice</b>?")
     control(shown, "run", "button").click()
-    writing(shown)
     state(shown, "finished")
     expect(turns(shown)).to_have_count(5)
     assert turns(shown).nth(1).inner_text() == first
