@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.configs import Config, config
 from mtfcore.model.engine.asking import check_drawing, check_prompts
@@ -34,6 +34,7 @@ from mtfcore.model.phases import activations
 from mtfcore.model.serving import SERVING
 from mtfcore.model.storing import stored_dtype
 from mtfcore.notation import as_size
+from mtfcore.overlap.rings import FORMS
 from mtfcore.steps import Program
 
 
@@ -44,25 +45,29 @@ class Engine:
         self, cfg: Config | str, params: Mapping[str, Any], mesh: Mesh | str, prefill: str = "auto",
         decode: str = "auto", *, slots: int = 8, length: int = 1024, chunk: int = 64, prompts: int | None = None,
         weights: str = "f32", cache: str | None = None, topology: object = None, n_tokens: int | None = None,
-        attached: bool = False,
+        attached: bool = False, looped: str | None = None,
     ) -> None:  # fmt: skip
         """Put a model on a mesh (simulated devices, or `attached` ones) and plan its phases.
 
         `params` maps names to arrays as `mtf.model.initial(cfg)` does, and is asked for one at a time. There are
         `slots` sequences of up to `length` tokens; `prompts` of them are read at a time, in chunks of up to `chunk`.
         `weights` and `cache` are f32, bf16 or int8. `topology` is what "auto" prices for; ids from `n_tokens` on only
-        pad the vocabulary.
+        pad the vocabulary. `looped` writes collectives beside products as rings that overlap with them, in the form
+        "throughput" or "latency" (`mtf.looped`).
         """
         numbers = {"slots": slots, "length": length, "chunk": chunk, **({"prompts": prompts} if prompts else {})}
-        refuse([f"{name} is {value!r:.100}; expected a whole number of at least 1"
-                for name, value in numbers.items() if as_size(value) is None], "engine")  # fmt: skip
+        faults = [f"{name} is {value!r:.100}; expected a whole number of at least 1"
+                  for name, value in numbers.items() if as_size(value) is None]  # fmt: skip
+        if looped not in (None, *FORMS):
+            faults.append(f"looped is {looped!r:.100}; {nearest(str(looped), FORMS)}, or None")
+        refuse(faults, "engine")
         self.cfg, self.mesh = config(cfg), as_mesh(mesh)
         self.n_slots, self.length, self.chunk = slots, length, min(chunk, length)
         self.weights = stored_dtype(weights, "weights")
         self.cache_dtype = stored_dtype(activations(self.weights) if cache is None else cache, "cache")
         self.n_tokens, self.topology, self._prompts = n_tokens or self.cfg.vocab, topology, prompts
         read, kept = self._shapes(prefill, decode)
-        self.launches = Launches(read, kept, params, attached)
+        self.launches = Launches(read, kept, params, attached, looped)
         self.queue = Queue(self.launches, Slots(slots, self._blocks()), self.chunk, self.n_tokens)
         self._numbers = itertools.count()
 

@@ -33,8 +33,10 @@ Key = tuple[object, ...]
 class Launches:
     """Arrays on the devices, and the runs that change them."""
 
-    def __init__(self, read: Shape, kept: Shape, params: Mapping[str, Any], attached: bool = False) -> None:
-        self.read_shape, self.kept_shape, self.attached = read, kept, attached
+    def __init__(
+        self, read: Shape, kept: Shape, params: Mapping[str, Any], attached: bool = False, looped: str | None = None
+    ) -> None:  # fmt: skip
+        self.read_shape, self.kept_shape, self.attached, self.looped = read, kept, attached, looped
         self.runs: dict[Key, Run] = {}
         self.sent = dict.fromkeys(kept.mesh.names, 0.0)  # bytes of one device by mesh axis, of all launches
         self.n_launches = 0
@@ -136,7 +138,9 @@ class Launches:
             "give_all": lambda: given_whole(read, kept),
             "take": lambda: taking(read, kept),
         }  # fmt: skip
-        return made[kind]()
+        program = made[kind]()
+        overlaps = self.looped is not None and kind in ("prefill", "decode") and program.collectives()
+        return mtf.looped(program, form=self.looped) if overlaps else program
 
     def _made(self, program: Program) -> Run:
         return mtf.attach(program) if self.attached else mtf.simulate(program)

@@ -188,6 +188,16 @@ def test_the_cache_is_changed_in_place():
         assert memory.alias_size_in_bytes == held
 
 
+@pytest.mark.parametrize("form", ["throughput", "latency"])
+def test_collectives_that_overlap_with_products_change_no_token(form):
+    eng = engine("multiquery", looped=form)
+    assert eng.complete(starts("multiquery"), MOST) == greedy("multiquery", starts("multiquery"), MOST)
+    plain = engine("multiquery").plans["decode"]
+    kinds = [step.kind for step in eng.plans["decode"].collectives()]
+    assert kinds.count("permute") > 4 and "permute" not in [step.kind for step in plain.collectives()]
+    assert eng.plans["decode"].link_bytes() == plain.link_bytes()
+
+
 def test_switching_moves_no_weights_and_has_a_price():
     eng = engine("multiquery")
     for name in ("give", "take"):
@@ -215,6 +225,8 @@ def test_what_cannot_be_is_refused_before_anything_runs():
         mtf.model.Engine(cfg, params, MESH, "ws1d-heads", "ws2d-heads")
     with pytest.raises(mtf.LayoutError, match="slots is 0"):
         mtf.model.Engine(cfg, params, MESH, slots=0)
+    with pytest.raises(mtf.LayoutError, match=r"looped is 'loop'.*throughput"):
+        mtf.model.Engine(cfg, params, MESH, looped="loop")
     eng = engine("grouped")
     for prompt, words in (([], "is empty"), ([300], "from 0 to 255"), ([1] * 60, "nearest: max_new_tokens=4"),
                           ("text", "tokenizer"), ([1.5], "1.5")):  # fmt: skip
