@@ -74,7 +74,14 @@ class Slot:
         if self.goes_on:
             target = self.home.root.attributes.get("custom_call_target", "").strip('"')
             return self.flight if target == ASYNC_DONE else ""
-        return self.instruction.operands[0] if self.opcode.endswith("-done") else ""
+        return self._started() if self.opcode.endswith("-done") else ""
+
+    def _started(self) -> str:
+        """What a `-done` ends, seen through the updates in between."""
+        made = self.home.operand(self.instruction, 0)
+        while made.opcode.endswith("-update"):
+            made = self.home.operand(made, 0)
+        return made.name
 
     @cached_property
     def cycles(self) -> int:
