@@ -177,11 +177,11 @@ print(repaired)
 for piece, now in chat.say("And of Italy?", max_new_tokens=8):
     print(piece, end="", flush=True)
     kept = now.cache[0]
-print(f"\n{kept} tokens kept")
+print(f"\n{kept} tokens kept (counted)")
 
 # %% [markdown]
-# It knew what *and* meant: the first turn was still in the cache, moved but kept, and only the new words were read. The
-# model has 135 million parameters and knows little; the 540B one of the other sections runs by the same steps.
+# The real model knows what *and* means: the first turn is still in the cache, moved but kept, and only the new words are
+# read. It has 135 million parameters and knows little; the 540B one of the other sections runs by the same steps.
 #
 # Now talk to it yourself: press *Write*. **Try**, between two turns: another partition for decode (what moves?); another
 # mesh (what must be read again?); others who write at the same time (what becomes of your tokens, and of the bytes of
