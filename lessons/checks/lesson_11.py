@@ -142,7 +142,7 @@ def _slice(rng: Random) -> tuple[Callable[[float, float], float], Callable[[floa
 
 # ---- exercise 4: a plan under a limit ------------------------------------------------------------------------------
 
-SLICES, BATCHES = ["v4:2x2x4", "v4:2x4x4", "v4:4x4x4"], [16, 64, 256, 1024]
+SLICES, BATCHES = ["v4:2x2x4", "v4:4x4x4"], [16, 64, 256, 1024]
 READ = {"ffn": "ws2d", "attention": "heads"}  # how prompts are read
 ASKED = {word: {"prefill": how, "decode": "auto"} for word, how in READ.items()} | {
     "prefill_batch": 1,

@@ -306,7 +306,7 @@ check("11 turns_seconds", turns_seconds)
 # that is as cheap passes.
 
 # %% tags=["stub"]
-SLICES, BATCHES = ["v4:2x2x4", "v4:2x4x4", "v4:4x4x4"], [16, 64, 256, 1024]
+SLICES, BATCHES = ["v4:2x2x4", "v4:4x4x4"], [16, 64, 256, 1024]
 ASKED = {"prefill_batch": 1, "weights": "int8", "ffn": {"prefill": "ws2d", "decode": "auto"},
          "attention": {"prefill": "heads", "decode": "auto"}}
 
@@ -318,7 +318,7 @@ def configuration(tokens, limit):
 check("11 configuration", configuration)
 
 # %% tags=["solution"]
-SLICES, BATCHES = ["v4:2x2x4", "v4:2x4x4", "v4:4x4x4"], [16, 64, 256, 1024]
+SLICES, BATCHES = ["v4:2x2x4", "v4:4x4x4"], [16, 64, 256, 1024]
 ASKED = {"prefill_batch": 1, "weights": "int8", "ffn": {"prefill": "ws2d", "decode": "auto"},
          "attention": {"prefill": "heads", "decode": "auto"}}
 
