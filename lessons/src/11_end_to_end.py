@@ -219,7 +219,7 @@ predict.show("11 turn", "a hundredth" if share < 0.03 else "a tenth" if share < 
 
 # %% [markdown]
 # **Why:** writing takes 64 steps, each of which reads all weights, however few the tokens; reading is one pass. A text that
-# circulates adds the 0.29 s of a prefill of 2,048 tokens: that is what a turn costs when the cache was *not* kept. And the
+# circulates adds the time of a prefill of 2,048 tokens: that is what a turn costs when the cache was *not* kept. And the
 # batch of 64 is not one user: the slice writes 64 answers in that time, so it is latency for each, and throughput for all.
 #
 # ## 6 · The frontier
