@@ -12,7 +12,7 @@ from lab_server import Lab
 
 CELL = (
     "from widgets import Frame, generate\nFrame.reraise = True\n"
-    "explorer = generate(model='untrained', mesh='x:2 y:2', tokens=400, others=1)\nexplorer"
+    "explorer = generate(model='untrained', mesh='x:2 y:2', tokens=900, others=1)\nexplorer"
 )
 LONG = 60_000  # the first launch of each kind is compiled
 

@@ -81,7 +81,7 @@ def test_every_partition_stands_in_the_list_and_the_impossible_say_why():
         ({"mesh": "rows:2"}, "these partitions lie on mesh axes x, y and z", ""),
         ({"mesh": "x:128"}, "has 128 devices; a run here has up to 64", ""),
         ({"slots": 2, "others": 2}, "so at most 1 others fit", "3 slots"),
-        ({"tokens": 0}, "tokens is 0; it goes from 1 to 512", "use tokens 1"),
+        ({"tokens": 0}, "tokens is 0; it goes from 1 to 900", "use tokens 1"),
         ({"temperature": -1.0}, "temperature is -1.0", ""),
         ({"model": "gpt"}, "model is 'gpt'", ""),
         ({"chip": "v9"}, "v9", ""),

@@ -42,7 +42,7 @@ START: State = {
     "on": "simulated",
 }  # fmt: skip
 LENGTH, CHUNK = 1024, 64  # tokens that a sequence has room for; read in one launch, at most
-MOST_DEVICES, MOST_SLOTS, MOST_TOKENS = 64, 16, 512
+MOST_DEVICES, MOST_SLOTS, MOST_TOKENS = 64, 16, 900
 ENDS = {"slots": (1, MOST_SLOTS), "others": (0, MOST_SLOTS - 1), "tokens": (1, MOST_TOKENS), "seed": (0, 1 << 30)}
 CHOICES = ("auto", *SERVING)
 

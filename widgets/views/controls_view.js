@@ -12,9 +12,11 @@ const KINDS = {
     const slider = make("input", "", { type: "range", step: 1, "aria-label": `${spec.label}, powers of two` });
     const box = make("input", "mw-number", { type: "number", step: 1, "aria-label": spec.label });
     const value = () => 2 ** Number(slider.value);
+    let given = null, typing = false;
     slider.addEventListener("input", () => { box.value = value(); edit(value(), false); });
     slider.addEventListener("change", () => edit(value(), true));
-    box.addEventListener("change", () => edit(box.value === "" ? null : Number(box.value), true));
+    box.addEventListener("input", () => { typing = true; });
+    box.addEventListener("change", () => { typing = false; edit(box.value === "" ? null : Number(box.value), true); });
     return {
       nodes: [slider, box],
       set(now) {
@@ -22,7 +24,10 @@ const KINDS = {
         slider.max = Math.floor(Math.log2(now.high));
         slider.value = Math.round(Math.log2(now.value));
         slider.setAttribute("aria-valuetext", now.value);
-        box.min = now.low; box.max = now.high; box.value = now.value;
+        box.min = now.low; box.max = now.high;
+        if (typing && now.value === given) return;  // news of other controls must not wipe out what is being typed
+        typing = false;
+        given = box.value = now.value;
       },
     };
   },
@@ -51,7 +56,8 @@ const KINDS = {
     return {
       nodes: [box],
       set(now) {
-        if (typing && now.value === given) return;  // news of other controls must not wipe out what is being typed
+        if (typing && now.value === given) return;
+        typing = false;
         given = now.value;
         if (box.value !== given) box.value = given;
       },
