@@ -28,6 +28,7 @@ from mtfcore.tensor import Tensor
 
 Whole = int | Sequence[int] | np.ndarray
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # odd, and nearest to 2^64 over the golden ratio
+COLDEST, HOTTEST = 1e-30, 1e30  # temperatures beyond make infinities, and choose no differently
 HALVINGS = 32  # of the threshold of top-p: to the last bit of the likeliest token's probability
 
 
@@ -52,7 +53,7 @@ def pick(
         logits = _only(logits, mtf.less(mtf.index(vocab, logits), n_tokens))
     if temperature == 0:
         return mtf.argmax(logits, vocab)
-    logits = logits * (1 / temperature)
+    logits = logits * (1 / min(max(temperature, COLDEST), HOTTEST))
     if top_k is not None and top_k < size:
         least = mtf.min(mtf.top_k(logits, vocab, top_k)[0], vocab)
         logits = _only(logits, mtf.logical_not(mtf.less(logits, least)))
@@ -82,7 +83,8 @@ def pick_each(
     if n_tokens is not None and n_tokens < size:
         logits = _only(logits, mtf.less(mtf.index(vocab, logits), n_tokens))
     likeliest, drawn = mtf.argmax(logits, vocab), mtf.greater(temperature, 0)
-    logits = logits * mtf.divide(1.0, mtf.where(drawn, temperature, 1.0))
+    warmth = mtf.minimum(mtf.maximum(mtf.where(drawn, temperature, 1.0), COLDEST), HOTTEST)
+    logits = logits * mtf.divide(1.0, warmth)
     key = mtf.sort_key(logits)
     least = kth_largest(key, vocab, mtf.where(mtf.less(top_k, 1), size, top_k))
     likely = mtf.softmax(_only(logits, mtf.logical_not(mtf.less(key, least))), vocab)

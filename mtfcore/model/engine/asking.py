@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.model.configs import Config
 from mtfcore.model.engine.slots import Drawing, Request
-from mtfcore.model.sampling import chances, option_faults
+from mtfcore.model.sampling import HOTTEST, chances, option_faults
 from mtfcore.notation import as_size, as_whole
+from mtfcore.overlap.rings import FORMS
 
 
 def check_prompts(prompts: Any, n_tokens: int, length: int, most: Any, samples: Any, slots: int) -> list[list[int]]:
@@ -52,13 +54,65 @@ def prompt_fault(prompt: Any, n_tokens: int, room: int, most: int) -> str:
     return ""
 
 
+def check_engine(
+    cfg: Config, slots: Any, length: Any, chunk: Any, prompts: Any, n_tokens: Any, attached: Any, looped: Any
+) -> None:
+    """The sizes of an engine, refused where they are none or too large for the model."""
+    numbers = {"slots": slots, "length": length, "chunk": chunk, **({} if prompts is None else {"prompts": prompts})}
+    faults = [f"{name} is {value!r:.100}; expected a whole number of at least 1"
+              for name, value in numbers.items() if as_size(value) is None]  # fmt: skip
+    if cfg.positions == "learned" and (as_size(length) or 0) > cfg.max_length:
+        faults.append(f"length is {length}, but {cfg.name} has {cfg.max_length} learned positions; "
+                      f"use length={cfg.max_length}, or cfg.but(max_length={length}) with such weights")  # fmt: skip
+    if n_tokens is not None and not 1 <= (as_size(n_tokens) or 0) <= cfg.vocab:
+        faults.append(f"n_tokens is {n_tokens!r:.100}; expected a whole number from 1 to {cfg.vocab}, or None for all")
+    if not isinstance(attached, bool):
+        faults.append(f"attached is {attached!r:.100}; expected True for attached devices, False for simulated ones")
+    if looped is not None and not (isinstance(looped, str) and looped in FORMS):
+        faults.append(f"looped is {looped!r:.100}; {nearest(looped, FORMS)}, or None")
+    refuse(faults, "engine")
+
+
+def check_turns(turns: Any, name: str = "turns") -> None:
+    """How many tokens a launch makes."""
+    refuse([] if as_size(turns) else [f"{name} is {turns!r:.100}; expected a whole number of at least 1"], "generate")
+
+
+def check_stop(stop: Any) -> frozenset[int]:
+    """The tokens that end a sequence."""
+    if as_whole(stop) is not None:
+        raise LayoutError(f"stop is {stop!r:.100}; expected a list of token ids, e.g. stop=[{stop}]")
+    given = () if isinstance(stop, (str, bytes)) or not isinstance(stop, Iterable) else tuple(stop)
+    wrong = [token for token in given if (as_whole(token) is None or as_whole(token) < 0)]
+    if wrong or (not given and not isinstance(stop, Iterable)) or isinstance(stop, (str, bytes)):
+        what = f"has {wrong[0]!r:.60}" if wrong else f"is {stop!r:.100}"
+        raise LayoutError(f"stop {what}; expected a list of token ids, whole numbers of at least 0; () for none")
+    return frozenset(map(int, given))
+
+
+def check_sequence(first: Any) -> int:
+    """The number of a request's first sequence, of those that share a seed."""
+    if as_whole(first) is None:
+        raise LayoutError(f"first_sequence is {first!r:.100}; expected a whole number")
+    return int(first)
+
+
+def check_requests(requests: Any) -> list[Request]:
+    """Requests as `submit` gives them."""
+    found = list(requests) if isinstance(requests, Iterable) and not isinstance(requests, (str, bytes)) else [requests]
+    wrong = [request for request in found if not isinstance(request, Request)]
+    refuse([f"{wrong[0]!r:.100} is no request; expected a list of those that submit gave"] if wrong else [], "forget")
+    return found
+
+
 def check_drawing(n_tokens: int, temperature: Any, top_k: Any, top_p: Any, seed: Any) -> Drawing:
     """How tokens are chosen, refused where it cannot be."""
     faults = option_faults(n_tokens, temperature, top_k, top_p, None)
     if as_whole(seed) is None or seed < 0:
         faults.append(f"seed is {seed!r:.100}; expected a whole number, 0 or more")
     refuse(faults, "generate")
-    return Drawing(float(temperature), top_k, top_p, int(seed))
+    top_k = None if top_k is None else int(top_k)
+    return Drawing(min(float(temperature), HOTTEST), top_k, None if top_p is None else float(top_p), int(seed))
 
 
 def drawing_arrays(

@@ -50,8 +50,13 @@ class Priced(NamedTuple):
     reason: str
 
 
-def choose(cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, topology: object = None) -> Choice:
-    """The partitions that were asked for, or the cheapest; refuses what cannot run, with every reason."""
+def choose(
+    cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, topology: object = None, at_rest: str = ""
+) -> Choice:
+    """The partitions that were asked for, or the cheapest; refuses what cannot run, with every reason.
+
+    Where there is a choice, the weights lie as under the partition `at_rest`.
+    """
     asked = {"prefill": prefill, "decode": decode}
     legal = ("auto", *SERVING)
     refuse([f"{phase} is {name!r:.100}; {nearest(name, legal)}" for phase, name in asked.items() if name not in legal],
@@ -61,6 +66,8 @@ def choose(cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, top
     refuse(_impossible(asked, tried), f"engine of {cfg.name} on mesh '{mesh}'")
     pairs = [(p, d) for p in _runs(tried["prefill"]) for d in _runs(tried["decode"]) if _stored(p) == _stored(d)]
     refuse([] if pairs else [_unlike(asked)], f"engine of {cfg.name} on mesh '{mesh}'")
+    if at_rest:
+        pairs = [(p, d) for p, d in pairs if _stored(p) == _at_rest(at_rest)] or pairs
     best = min(pairs, key=lambda pair: pair[0].seconds + pair[1].seconds)
     why = "\n".join(_why(phase, asked[phase], won, tried[phase], sizes, topology)
                     for phase, won in zip(PHASES, best, strict=True))  # fmt: skip
@@ -69,7 +76,7 @@ def choose(cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, top
 
 def least_prompts(cfg: Config, mesh: Mesh, prefill: str, chunk: int) -> int:
     """The smallest batch of prompts that a partition takes; 1 where there is a choice."""
-    if prefill not in SERVING:
+    if not isinstance(prefill, str) or prefill not in SERVING:
         return 1
     way = SERVING[prefill].ffn.name, SERVING[prefill].attention
     legal = (n for n in range(1, 2 * mesh.size + 1) if not possible(cfg, *way, mesh, n, chunk, 0, "prefill"))
@@ -114,7 +121,11 @@ def _runs(tried: list[Priced]) -> list[Priced]:
 
 def _stored(each: Priced) -> tuple[str, str]:
     """Where the weights lie at rest: they stay there from phase to phase."""
-    ffn = SERVING[each.name].ffn
+    return _at_rest(each.name)
+
+
+def _at_rest(name: str) -> tuple[str, str]:
+    ffn = SERVING[name].ffn
     return ffn.stored_e, ffn.stored_f
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtfcore.errors import LayoutError, refuse
-from mtfcore.model.engine.asking import prompt_fault
+from mtfcore.model.engine.asking import check_turns, prompt_fault
+from mtfcore.model.engine.launches import uninterrupted
 from mtfcore.model.engine.progress import Progress
 from mtfcore.model.engine.slots import Request
 
@@ -24,13 +25,18 @@ if TYPE_CHECKING:
 
 
 class Conversation:
-    """One sequence that goes on; `tokens` are all that were said and made, in order."""
+    """One sequence that goes on."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.tokens: list[int] = []
         self.over = False
+        self._before: list[int] = []  # all that was said and made before what the last turn made
         self._last: Request | None = None
+
+    @property
+    def tokens(self) -> list[int]:
+        """All that were said and made, in order."""
+        return self._before + (self._last.made if self._last else [])
 
     @property
     def kept(self) -> int:
@@ -39,37 +45,46 @@ class Conversation:
 
     def say(self, tokens: Sequence[int], max_new_tokens: int = 64, *, tokens_per_launch: int = 1, **options: Any
             ) -> Iterator[Progress]:  # fmt: skip
-        """Read these tokens behind what was said before, and go on from them; options are those of `Engine.submit`."""
-        if self.over:
-            raise LayoutError("this conversation has ended; begin another with engine.conversation()")
-        if self._last is not None and not self._last.stays:
-            raise LayoutError("this conversation lost its slot; begin another with engine.conversation()")
-        fault = prompt_fault(tokens, self.engine.n_tokens, self.engine.length - len(self.tokens), max_new_tokens)
-        refuse([f"what is said, behind {len(self.tokens)} tokens, {fault}"] if fault else [], "conversation")
-        request = self._next(tokens, max_new_tokens, options)
-        self.tokens += [int(token) for token in tokens]
+        """Read these tokens behind what was said before, and go on from them; options are those of `Engine.submit`.
+
+        A turn that is still open ends when the next one begins.
+        """
+        check_turns(tokens_per_launch, "tokens_per_launch")
+        check_turns(max_new_tokens, "max_new_tokens")
+        refuse(["samples is not for a turn, which goes on once; use engine.generate"] * ("samples" in options),
+               "conversation")  # fmt: skip
+        self._check(tokens, max_new_tokens)
+        (request,) = self.engine.asked([tokens], max_new_tokens, **options)
         return self._told(request, tokens_per_launch)
 
-    def _next(self, tokens: Sequence[int], most: int, options: dict[str, Any]) -> Request:
-        """The turn as a request that begins where the last one ended."""
-        (request,) = self.engine.submit([tokens], most, **options)
-        before = self._last
-        if before is not None:
-            request.unread = before.unread + request.unread
-            request.kept, request.slot = before.kept, before.slot
-        request.stays = True
-        self._last = request
-        return request
+    def _check(self, tokens: Sequence[int], most: int) -> None:
+        if self.over:
+            raise LayoutError("this conversation has ended; begin another with engine.conversation()")
+        said = len(self.tokens)
+        fault = prompt_fault(tokens, self.engine.n_tokens, self.engine.length - said, most)
+        refuse([f"what is said, behind {said} tokens, {fault}"] if fault else [], "conversation")
 
     def _told(self, request: Request, turns: int) -> Iterator[Progress]:
-        numbers = range(request.number, request.number + 1)
+        self._check(request.unread, request.most)  # again: other turns may have come between
+        self._begin(request)
         try:
-            while not request.done:
-                now = self.engine.step(turns).of(numbers)
-                self.tokens += now.tokens.get(0, [])
-                yield now
+            yield from self.engine.told([request], turns)
         finally:
-            self.engine.queue.pause(request)
+            if self._last is request:
+                self.engine.queue.pause(request)
+
+    def _begin(self, request: Request) -> None:
+        """The turn goes on where the last one ended, or ends here."""
+        before, queue = self._last, self.engine.queue
+        with uninterrupted():
+            self._before = self.tokens + request.unread
+            if before is not None:
+                queue.pause(before)
+                request.unread = before.unread + request.unread
+                request.kept, request.slot = before.kept, before.slot
+            request.stays = True
+            self._last = request
+            queue.add([request])
 
     def end(self) -> None:
         """Its slot goes to others."""

@@ -14,18 +14,27 @@ launch is one planned program, those of `plans`. Source: arXiv 2211.05102, secti
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.configs import Config, config
-from mtfcore.model.engine.asking import check_drawing, check_prompts
-from mtfcore.model.engine.choosing import Sizes, choose, least_prompts
+from mtfcore.model.engine.asking import (
+    check_drawing,
+    check_engine,
+    check_prompts,
+    check_requests,
+    check_sequence,
+    check_stop,
+    check_turns,
+)  # fmt: skip
+from mtfcore.model.engine.choosing import Choice, Sizes, choose, least_prompts
 from mtfcore.model.engine.conversation import Conversation
-from mtfcore.model.engine.launches import Launches
+from mtfcore.model.engine.launches import Launches, uninterrupted
 from mtfcore.model.engine.programs import Shape
 from mtfcore.model.engine.progress import Progress
 from mtfcore.model.engine.queue import Queue
@@ -33,8 +42,6 @@ from mtfcore.model.engine.slots import Request, Slots
 from mtfcore.model.phases import activations
 from mtfcore.model.serving import SERVING
 from mtfcore.model.storing import stored_dtype
-from mtfcore.notation import as_size
-from mtfcore.overlap.rings import FORMS
 from mtfcore.steps import Program
 
 
@@ -55,21 +62,17 @@ class Engine:
         pad the vocabulary. `looped` writes collectives beside products as rings that overlap with them, in the form
         "throughput" or "latency" (`mtf.looped`).
         """
-        numbers = {"slots": slots, "length": length, "chunk": chunk, **({"prompts": prompts} if prompts else {})}
-        faults = [f"{name} is {value!r:.100}; expected a whole number of at least 1"
-                  for name, value in numbers.items() if as_size(value) is None]  # fmt: skip
-        if looped not in (None, *FORMS):
-            faults.append(f"looped is {looped!r:.100}; {nearest(str(looped), FORMS)}, or None")
-        refuse(faults, "engine")
         self.cfg, self.mesh = config(cfg), as_mesh(mesh)
+        check_engine(self.cfg, slots, length, chunk, prompts, n_tokens, attached, looped)
         self.n_slots, self.length, self.chunk = slots, length, min(chunk, length)
         self.weights = stored_dtype(weights, "weights")
         self.cache_dtype = stored_dtype(activations(self.weights) if cache is None else cache, "cache")
         self.n_tokens, self.topology, self._prompts = n_tokens or self.cfg.vocab, topology, prompts
-        read, kept = self._shapes(prefill, decode)
+        (self.prefill, self.decode, self.why), read, kept = self._shapes(prefill, decode)
         self.launches = Launches(read, kept, params, attached, looped)
         self.queue = Queue(self.launches, Slots(slots, self._blocks()), self.chunk, self.n_tokens)
         self._numbers = itertools.count()
+        self._last: Progress | None = None
 
     # ---- what it is made of -------------------------------------------------------------------------------------
 
@@ -84,12 +87,12 @@ class Engine:
         sizes = {"prefill": self.chunk, "decode": 1, "give": 0, "take": 0}
         return {kind: self.launches.run(kind, size).program for kind, size in sizes.items()}
 
-    def _shapes(self, prefill: str, decode: str) -> tuple[Shape, Shape]:
-        """Choose the partitions, and say why."""
+    def _shapes(self, prefill: str, decode: str, at_rest: str = "") -> tuple[Choice, Shape, Shape]:
+        """Choose the partitions, those that store the weights like another where they can, and say why."""
         prompts = self._prompts or least_prompts(self.cfg, self.mesh, prefill, self.chunk)
         sizes = Sizes(self.n_slots, prompts, self.chunk, self.length, self.weights, self.cache_dtype)
-        self.prefill, self.decode, self.why = choose(self.cfg, self.mesh, prefill, decode, sizes, self.topology)
-        return self._shape(self.prefill, prompts), self._shape(self.decode, self.n_slots)
+        choice = choose(self.cfg, self.mesh, prefill, decode, sizes, self.topology, at_rest)
+        return choice, self._shape(choice.prefill, prompts), self._shape(choice.decode, self.n_slots)
 
     def _shape(self, partition: str, sequences: int) -> Shape:
         return Shape(self.cfg, self.mesh, partition, sequences, self.length, self.weights, self.cache_dtype,
@@ -109,19 +112,24 @@ class Engine:
 
         Options are those of `submit`. Ending the loop early leaves the requests where they are and forgets them.
         """
-        refuse([] if as_size(tokens_per_launch) else [f"tokens_per_launch is {tokens_per_launch!r:.100}; expected a "
-               "whole number of at least 1"], "generate")  # fmt: skip
-        asked = self.submit(prompts, max_new_tokens, samples=samples, **options)
-        return self._told(asked, tokens_per_launch)
+        check_turns(tokens_per_launch, "tokens_per_launch")
+        asked = self.asked(prompts, max_new_tokens, samples=samples, **options)
+        return self._generated(asked, tokens_per_launch)
 
-    def _told(self, asked: list[Request], turns: int) -> Iterator[Progress]:
-        first = asked[0].number if asked else 0
+    def _generated(self, asked: list[Request], turns: int) -> Iterator[Progress]:
+        """Nobody waits in the queue for a loop that never begins."""
         try:
-            while any(not request.done for request in asked):
-                now = self.step(turns)
-                yield now.of(range(first, first + len(asked)))
+            self.queue.add(asked)
+            yield from self.told(asked, turns)
         finally:
             self.forget(asked)
+
+    def told(self, requests: Sequence[Request], turns: int) -> Iterator[Progress]:
+        """Launch until they are done, and tell what each made, in launches of other loops too."""
+        while any(not request.done for request in requests):
+            yield self.step(turns).of(requests)
+        if any(request.n_told < len(request.made) for request in requests):  # the last in another loop's launch
+            yield dataclasses.replace(self._last, seconds=0.0, n_read=0).of(requests)
 
     def complete(self, prompts: Sequence[Sequence[int]], max_new_tokens: int = 64, **options: Any) -> list[list[int]]:
         """What `generate` makes of each prompt (or sample), all at once."""
@@ -140,15 +148,25 @@ class Engine:
 
         Each prompt is gone on from `samples` times; it is read once.
         """
+        asked = self.asked(prompts, max_new_tokens, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p,
+                           seed=seed, stop=stop, first_sequence=first_sequence)  # fmt: skip
+        self.queue.add(asked)
+        return asked
+
+    def asked(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, *, samples: int = 1, temperature: float = 0.0,
+        top_k: int | None = None, top_p: float | None = None, seed: int = 0, stop: Sequence[int] = (),
+        first_sequence: int = 0,
+    ) -> list[Request]:  # fmt: skip
+        """The requests of `submit`, checked, in no queue yet."""
         tokens = check_prompts(prompts, self.n_tokens, self.length, max_new_tokens, samples, self.n_slots)
         drawing = check_drawing(self.n_tokens, temperature, top_k, top_p, seed)
-        sequences = itertools.count(first_sequence)
+        ends, sequences = check_stop(stop), itertools.count(check_sequence(first_sequence))
         made = []
         for prompt in tokens:
-            group = [Request(next(self._numbers), list(prompt), max_new_tokens, drawing, frozenset(stop),
-                             next(sequences)) for _ in range(samples)]  # fmt: skip
+            group = [Request(next(self._numbers), list(prompt), int(max_new_tokens), drawing, ends, next(sequences))
+                     for _ in range(samples)]  # fmt: skip
             group[0].others = tuple(group[1:])
-            self.queue.waiting.append(group[0])
             made += group
         return made
 
@@ -158,7 +176,7 @@ class Engine:
 
     def forget(self, requests: Sequence[Request]) -> None:
         """Leave their slots to others; what a conversation holds stays as it was before what was being read."""
-        self.queue.forget(requests)
+        self.queue.forget(check_requests(requests))
 
     @property
     def idle(self) -> bool:
@@ -167,24 +185,26 @@ class Engine:
 
     def step(self, turns: int = 1) -> Progress:
         """The next launch: reading and decoding take turns where both have something to do."""
+        check_turns(turns)
         began = time.perf_counter()
         done = self.queue.step(turns)
         cache = self.queue.n_kept, self.n_slots * self.length
         seconds = time.perf_counter() - began
-        return Progress(done.phase, done.tokens, done.finished, seconds, done.n_read, dict(self.launches.sent), cache,
-                        done.program, done.times)  # fmt: skip
+        self._last = Progress(done.phase, done.tokens, done.finished, seconds, done.n_read, dict(self.launches.sent),
+                              cache, done.program, done.times)  # fmt: skip
+        return self._last
 
     def move(self, prefill: str = "auto", decode: str = "auto") -> Program | None:
         """Other partitions from the next launch on: what is kept moves, weights do not; the program that moves it."""
         before = self.launches.kept_shape
-        was = self.prefill, self.decode, self.why
-        read, kept = self._shapes(prefill, decode)
+        choice, read, kept = self._shapes(prefill, decode, before.partition)
         stored = [SERVING[shape.partition].ffn for shape in (before, kept)]
         if stored[0].stored_f != stored[1].stored_f:
-            self.prefill, self.decode, self.why = was
             raise LayoutError(f"{before.partition} and {kept.partition} store the weights in different places, and an "
                               "engine moves none; make another engine for ws1d")  # fmt: skip
         self.queue.read_again()
-        program = self.launches.move(read, kept)
-        self.queue.slots.blocks = self._blocks()
+        with uninterrupted():
+            program = self.launches.move(read, kept)
+            self.prefill, self.decode, self.why = choice
+            self.queue.slots.blocks = self._blocks()
         return program

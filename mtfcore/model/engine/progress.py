@@ -9,9 +9,10 @@ nothing shows them as speed. Bytes are those of the steps that ran. Next file to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mtfcore.model.engine.slots import Request
 from mtfcore.steps import Program
 
 
@@ -29,8 +30,8 @@ class Progress:
     program: Program = field(repr=False)
     times: int = 1  # tokens of each sequence in this launch
 
-    def of(self, numbers: range) -> Progress:
-        """Only what concerns these requests, numbered from 0."""
-        tokens = {number - numbers.start: made for number, made in self.tokens.items() if number in numbers}
-        finished = tuple(number - numbers.start for number in self.finished if number in numbers)
+    def of(self, requests: Sequence[Request]) -> Progress:
+        """Only what concerns these, numbered from 0: all that they made since the last time, whoever launched it."""
+        tokens = {n: made for n, request in enumerate(requests) if (made := request.untold())}
+        finished = tuple(n for n in tokens if requests[n].done)
         return dataclasses.replace(self, tokens=tokens, finished=finished)

@@ -20,11 +20,9 @@ import numpy as np
 
 from mtfcore.errors import LayoutError
 from mtfcore.model.engine.asking import drawing_arrays
-from mtfcore.model.engine.launches import Launches
-from mtfcore.model.engine.slots import Request, Slots
+from mtfcore.model.engine.launches import Launches, uninterrupted
+from mtfcore.model.engine.slots import Request, Slots, bucket
 from mtfcore.steps import Program
-
-LEAST_CHUNK = 8  # shorter ends of prompts are filled up to this, so that few shapes are compiled
 
 
 class Done(NamedTuple):
@@ -63,7 +61,7 @@ class Queue:
 
     def step(self, turns: int = 1) -> Done:
         """Launch what comes next."""
-        can_read = bool(self.reading) or (bool(self.waiting) and self._fits(self.waiting[0], self.slots.free))
+        can_read = bool(self.reading) or self._next() is not None
         if not can_read and not self.running:
             raise LayoutError(self._stuck() if self.waiting else "nothing to do: submit prompts first")
         decode = bool(self.running) and (self._decode_next or not can_read)
@@ -74,6 +72,19 @@ class Queue:
         return (f"{len(self.waiting)} prompts wait, and conversations hold {len(self.held)} of {self.slots.n} slots; "
                 "end one of them")  # fmt: skip
 
+    def add(self, requests: Sequence[Request]) -> None:
+        """To the end of the queue, samples of one prompt together."""
+        samples = {id(sample) for request in requests for sample in request.others}
+        self.waiting.extend(request for request in requests if id(request) not in samples)
+
+    def _next(self) -> Request | None:
+        """Who is read next: the first, if there are slots for it; else a conversation, since it has its slot already;
+        or whoever fits, if nobody is left who will leave a slot."""
+        fit = [request for request in self.waiting if self._fits(request, self.slots.free)]
+        if fit and (fit[0] is self.waiting[0] or not (self.running or self.reading)):
+            return fit[0]
+        return next((request for request in fit if request.slot is not None), None)
+
     # ---- reading ------------------------------------------------------------------------------------------------
 
     def _read_on(self) -> Done:
@@ -81,28 +92,30 @@ class Queue:
             self._start_reading()
         if not self.taken and any(request.kept for request in self.reading):
             return self._take()
-        most = max(len(to_read(request)) for request in self.reading)
+        most = max(len(request.to_read) for request in self.reading)
         return self._chunk(most - self.n_read) if self.n_read < most else self._give()
 
     def _start_reading(self) -> None:
         """As many prompts as are read at a time, each with the slots that it will go to."""
-        while self.waiting and len(self.reading) < self.launches.read_shape.sequences:
-            if not self._fits(self.waiting[0], self.slots.free) or (self.reading and self.reading[0].others):
-                break
-            request = self.waiting.popleft()
-            self.reading.append(request)
-            for sample in request.samples:
-                sample.slot = self.slots.take() if sample.slot is None else sample.slot
         self.n_read, self.taken, self.first = 0, False, {}
+        while len(self.reading) < self.launches.read_shape.sequences and (request := self._next()):
+            if self.reading and self.reading[0].others:
+                break
+            with uninterrupted():
+                self.waiting.remove(request)
+                self.reading.append(request)
+                for sample in request.samples:
+                    sample.slot = self.slots.take() if sample.slot is None else sample.slot
 
     @staticmethod
     def _fits(request: Request, free: int) -> bool:
         return sum(sample.slot is None for sample in request.samples) <= free
 
     def _take(self) -> Done:
-        self.taken = True
         slots = self._by_row([request.slot if request.kept else self.slots.n for request in self.reading], self.slots.n)
-        return Done("take", self.launches.take(slots))
+        program = self.launches.take(slots)
+        self.taken = True
+        return Done("take", program)
 
     def _chunk(self, left: int) -> Done:
         """One chunk of every prompt that has so many tokens."""
@@ -110,11 +123,11 @@ class Queue:
         n_rows = self.launches.read_shape.sequences
         tokens, count = np.zeros((n_rows, size), np.int32), np.zeros(n_rows, np.int32)
         for row, request in enumerate(self.reading):
-            part = to_read(request)[self.n_read : self.n_read + size]
+            part = request.to_read[self.n_read : self.n_read + size]
             tokens[row, : len(part)], count[row] = part, len(part)
         ends = {row: request for row, request in enumerate(self.reading)
                 if count[row] and self.n_read + count[row] == len(request.unread)}  # fmt: skip
-        length = self._by_row([r.kept + min(self.n_read, len(to_read(r))) for r in self.reading])
+        length = self._by_row([r.kept + min(self.n_read, len(r.to_read)) for r in self.reading])
         drawing = drawing_arrays(ends, n_rows, None, self.n_tokens)
         found = self.launches.read(tokens, length, count, drawing)
         self.first |= {row: int(found[row]) for row in ends}
@@ -129,15 +142,16 @@ class Queue:
             source = np.full(n, -1, np.int32)
             source[[sample.slot for _, sample in samples]] = [row for row, _ in samples]
             program = self.launches.give_samples(source)
-        elif [request.slot for request in self.reading] == list(range(n)):
+        elif [request.slot for request in self.reading] == list(range(n)) and n == self.launches.read_shape.sequences:
             program = self.launches.give_whole()
         else:
             program = self.launches.give(self._by_row([request.slot for request in self.reading], n))
         tokens, finished = {}, []
-        n_read = [len(to_read(request)) for request in self.reading]
-        for row, sample in samples:
-            self._begin(sample, row, n_read[row], tokens, finished)
-        self.reading = []
+        n_read = [len(request.to_read) for request in self.reading]
+        with uninterrupted():
+            for row, sample in samples:
+                self._begin(sample, row, n_read[row], tokens, finished)
+            self.reading = []
         return Done("give", program, tokens, tuple(finished))
 
     def _begin(self, request: Request, row: int, n_read: int, tokens: dict[int, list[int]], ended: list[int]) -> None:
@@ -170,18 +184,23 @@ class Queue:
             length[slot] = request.kept
         drawing = drawing_arrays(self.running, n, turns, self.n_tokens)
         found = self.launches.decode(last, length, live, drawing, turns)
+        with uninterrupted():
+            tokens, finished = self._accept(found)
+        return Done("decode", self.launches.run("decode", turns, bool(drawing)).program, tokens, finished, times=turns)
+
+    def _accept(self, found: np.ndarray) -> tuple[dict[int, list[int]], tuple[int, ...]]:
+        """(request → tokens that it made, who has finished) of a launch's tokens, i32[turns, B]."""
         tokens: dict[int, list[int]] = {}
         finished = []
         for slot, request in list(self.running.items()):
             made = tokens[request.number] = []
-            while not request.done and len(made) < turns:
+            while not request.done and len(made) < len(found):
                 made.append(int(found[len(made), slot]))
                 request.accept(made[-1], 1)
             if request.done:
                 finished.append(request.number)
                 self.leave(request)
-        return Done("decode", self.launches.run("decode", turns, bool(drawing)).program, tokens, tuple(finished),
-                    times=turns)  # fmt: skip
+        return tokens, tuple(finished)
 
     # ---- leaving ------------------------------------------------------------------------------------------------
 
@@ -197,12 +216,14 @@ class Queue:
     def forget(self, requests: Sequence[Request]) -> None:
         """Whatever they are at, they are not served any more."""
         gone = {id(request) for request in requests}
-        if any(id(request) in gone for request in self.reading):
-            self.read_again()
-        self.waiting = deque(request for request in self.waiting if id(request) not in gone)
-        for request in requests:
-            if request.slot is not None and self.running.get(request.slot) is request:
-                self.leave(request)
+        with uninterrupted():
+            if any(id(sample) in gone for request in self.reading for sample in request.samples):
+                self.read_again()
+            self.waiting = deque(left for request in self.waiting if (left := request.without(gone)))
+            for request in requests:
+                request.done = True
+                if request.slot is not None and self.running.get(request.slot) is request:
+                    self.leave(request)
 
     def pause(self, request: Request) -> None:
         """A conversation's turn ends here, wherever it is; what it has kept stays in its slot."""
@@ -220,24 +241,11 @@ class Queue:
 
     def read_again(self) -> None:
         """Prompts that are being read go back to the queue, in front; their slots are free."""
-        for request in self.reading:
-            for sample in request.samples:
-                if not sample.stays:
-                    self.slots.give_back(sample.slot)
-                    sample.slot = None
-        self.waiting.extendleft(reversed(self.reading))
-        self.reading = []
-
-
-def to_read(request: Request) -> list[int]:
-    """What prefill reads of a request: all that is known, but of samples of one prompt the last token, behind which
-    each goes on by itself."""
-    return request.unread[:-1] if request.others else request.unread
-
-
-def bucket(size: int, most: int, least: int = LEAST_CHUNK) -> int:
-    """The size that is launched: `most`, or the least quarter of it (of that, …) that holds `size`."""
-    found = most
-    while found // 4 >= max(size, least):
-        found //= 4
-    return found
+        with uninterrupted():
+            for request in self.reading:
+                for sample in request.samples:
+                    if not sample.stays:
+                        self.slots.give_back(sample.slot)
+                        sample.slot = None
+            self.waiting.extendleft(reversed(self.reading))
+            self.reading = []

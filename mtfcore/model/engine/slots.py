@@ -11,9 +11,12 @@ all that is known of one sequence, so a slot can be left and another taken witho
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from mtfcore.errors import LayoutError
+
+LEAST_CHUNK = 8  # shorter ends of prompts are filled up to this, so that few shapes are compiled
 
 
 class Slots:
@@ -82,11 +85,31 @@ class Request:
     stays: bool = False  # its slot stays when it has finished: that of a conversation
     others: tuple[Request, ...] = ()  # samples of the same prompt, which is read once
     done: bool = False
+    n_told: int = 0  # how many of those made its generator has told of
 
     @property
     def samples(self) -> tuple[Request, ...]:
         """Itself and the others that begin with its prompt."""
         return (self, *self.others)
+
+    @property
+    def to_read(self) -> list[int]:
+        """What prefill reads of it: all that is known, but of samples of one prompt the last token, behind which each
+        goes on by itself."""
+        return self.unread[:-1] if self.others else self.unread
+
+    def without(self, gone: Collection[int]) -> Request | None:
+        """What is left of its samples when some, named by their ids, are gone: the first reads for the others."""
+        left = [sample for sample in self.samples if id(sample) not in gone]
+        if left:
+            left[0].others = tuple(left[1:])
+        return left[0] if left else None
+
+    def untold(self) -> list[int]:
+        """What it made since this was asked last."""
+        found = self.made[self.n_told :]
+        self.n_told += len(found)
+        return found
 
     def accept(self, token: int, n_kept: int) -> bool:
         """One more token, made of `n_kept` more that are in the cache now; whether the sequence ends with it."""
@@ -95,3 +118,11 @@ class Request:
         self.made.append(token)
         self.done = len(self.made) >= self.most or token in self.stop
         return self.done
+
+
+def bucket(size: int, most: int, least: int = LEAST_CHUNK) -> int:
+    """The size that is launched: `most`, or the least quarter of it (of that, …) that holds `size`."""
+    found = most
+    while found // 4 >= max(size, least):
+        found //= 4
+    return found
