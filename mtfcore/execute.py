@@ -87,9 +87,16 @@ def _repeat(step: Step, arrays: list[Array], recording: bool) -> tuple[list[Arra
     carry, stacked = arrays[:n_carry], arrays[n_carry : n_carry + n_stacked]
     captured = arrays[n_carry + n_stacked :]
 
+    # XLA for TPUs merges taking a layer's entry with taking a block of its rows, and then lays whole stacks of whole
+    # numbers anew in every turn: 1.9 s instead of 0.1 s for a decode step of 540B.
+    blocks = any(inner.kind == "part" for inner in step.body.steps)
+
+    def apart(entry: Array) -> Array:
+        return lax.optimization_barrier(entry) if blocks and entry.dtype == jnp.int8 else entry
+
     def turn(carry: list[Array], parts: list[Array]) -> tuple[list[Array], tuple[list[Array], Record]]:
         inner: Record | None = {} if recording else None
-        results = interpret(step.body, [*carry, *parts, *captured], inner)
+        results = interpret(step.body, [*carry, *map(apart, parts), *captured], inner)
         return results[:n_carry], (results[n_carry:], inner or {})
 
     after, (outputs, record) = lax.scan(turn, carry, stacked, length=step.times, reverse=step.params["reverse"])

@@ -33,7 +33,8 @@ def compile(
     """Compile a program for a slice, without any device; a program that does not fit is a report too.
 
     `partitioned` hands over whole arrays with sharding constraints instead of the plan's own steps. `donate` names
-    inputs whose memory results may take over; by default those that the plan updates in place. `DeviceError`: no
+    inputs whose memory results may take over; by default those that the plan updates in place. The others lie in memory
+    as the compiler likes them best, as weights that are put there once may. `DeviceError`: no
     libtpu here, the compiler ended, or it took longer than `timeout` seconds.
     """
     expect_program(program)

@@ -101,12 +101,25 @@ def lowering(request: dict[str, Any], mesh: Any) -> Any:
 
     program, donate = request["program"], tuple(request["donate"])
     run = Run(program, mesh)
-    if not request["partitioned"]:
-        return run.donating(donate).lower(*run.shapes)
     places = [jax.sharding.NamedSharding(mesh, port.sharding.partition_spec()) for port in program.inputs]
+    if not request["partitioned"]:
+        given = tuple(n for n, port in enumerate(program.inputs) if port.name in donate)
+        laid = [at if n in given else laid_out(at) for n, at in enumerate(places)]
+        return jax.jit(run.fn, in_shardings=laid, donate_argnums=given).lower(*run.shapes)
     shapes = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=at) for s, at in zip(run.shapes, places, strict=True)]
     given = tuple(n for n, port in enumerate(program.inputs) if port.name in donate)
     return jax.jit(partitioned(program, mesh).fn, donate_argnums=given).lower(*shapes)
+
+
+def laid_out(at: Any) -> Any:
+    """A place in whose memory the compiler orders an array's dimensions and tiles as it likes best.
+
+    Weights are put there once, so their order costs nothing later; an order that products do not like, such as that of
+    two matrices side by side, is mended again in every turn. What is updated in place keeps its order.
+    """
+    from jax.experimental.layout import Format, Layout
+
+    return Format(Layout.AUTO, at)
 
 
 def sizes(found: Any) -> dict[str, int]:
