@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import mtfcore as mtf
+from mtfcore.dims import Dim
 from mtfcore.functions import Function
+from mtfcore.model.block import regrouped
 from mtfcore.model.engine.programs import Shape
 from mtfcore.model.pins import exactly
 from mtfcore.notation import parse
@@ -51,8 +53,9 @@ def sampling(read: Shape, kept: Shape) -> Program:
                 continue
             rows = exactly(given[prompt_name(name)], _renamed(there[name], "B", ""))
             mine = exactly(source, " ".join(word for word in there[name].split() if word.partition(":")[0] == "B"))
-            rows = mtf.transpose(mtf.gather(rows, mine, "P"), " ".join(old.names))
-            found[name] = mtf.where(mtf.less(mine, 0), old, rows, out=mtf.Sharding(old.dims, there[name]).text())
+            place = mtf.Sharding(old.dims, there[name]).text()
+            rows = mtf.transpose(mtf.gather(rows, mine, "P"), " ".join(old.names), out=place)
+            found[name] = mtf.where(mtf.less(mine, 0), old, rows, out=place)
         return found
 
     return _planned(read, kept, "give_samples", call, {"source": "B"})
@@ -63,7 +66,7 @@ def given_whole(read: Shape, kept: Shape) -> Program:
     there = kept.where("decode").place
 
     def call(**given: Tensor) -> dict[str, Tensor]:
-        return {f"cache_{name.removeprefix(PROMPT)}": exactly(mtf.rename(t, "P", "B"), there[_cache_name(name)])
+        return {_cache_name(name): exactly(regrouped(t, "P", (Dim("B", t.dim("P").size),)), there[_cache_name(name)])
                 for name, t in given.items()}  # fmt: skip
 
     texts = {prompt_name(name): _renamed(text, "B", "P") for name, text in read.cache_texts.items()}
@@ -77,9 +80,9 @@ def taking(read: Shape, kept: Shape) -> Program:
     def call(slot: Tensor, **given: Tensor) -> dict[str, Tensor]:
         found = {}
         for name, t in given.items():
-            rows = mtf.gather(t, slot, "B")
-            rows = mtf.transpose(rows, _names(_renamed(kept.cache_texts[name], "B", "P")))
-            found[prompt_name(name)] = exactly(rows, here[prompt_name(name)])
+            rows, names = mtf.gather(t, slot, "B"), _names(_renamed(kept.cache_texts[name], "B", "P"))
+            place = mtf.Sharding([rows.dim(part) for part in names.split()], here[prompt_name(name)]).text()
+            found[prompt_name(name)] = mtf.transpose(rows, names, out=place)
         return found
 
     return _planned(read, kept, "take", call, {"slot": "P"}, prompts=False)

@@ -5,6 +5,8 @@ import pytest
 from model.engine.served import greedy, model, prompts, scores
 
 import mtfcore as mtf
+from mtfcore.model.engine.moving_caches import given_whole, moving, taking
+from mtfcore.model.engine.programs import Shape
 
 MESH = "x:2 y:2 z:2"
 LENGTHS = (3, 17, 1, 9, 30)
@@ -208,6 +210,17 @@ def test_switching_moves_no_weights_and_has_a_price():
     told = list(whole.generate(prompts(whole.cfg, [5] * 8), 2))
     (give,) = [now.program for now in told if now.phase == "give"]
     assert {step.kind for step in give.collectives()} <= {"all_to_all", "permute"}
+
+
+def test_from_heads_to_batch_a_cache_of_several_heads_is_exchanged_not_gathered():
+    """Section 3.3: all-to-alls, on a mesh that nobody here has."""
+    sizes = {"cfg": mtf.model.config("mt-nlg-530b"), "mesh": mtf.Mesh("x:4 y:4 z:4"), "length": 2048, "weights": "i8",
+             "cache": "bf16", "n_tokens": 100}  # fmt: skip
+    read, one = (Shape(partition="ws2d-heads", sequences=n, **sizes) for n in (128, 1))
+    kept = Shape(partition="ws2d-batch", sequences=128, **sizes)
+    assert {step.kind for step in given_whole(read, kept).collectives()} == {"all_to_all"}
+    assert {step.kind for step in moving(kept, read).collectives()} == {"all_to_all"}
+    assert {step.kind for step in taking(one, kept).collectives()} == {"reduce_scatter"}
 
 
 def test_auto_asks_the_cost_model_and_says_why():
