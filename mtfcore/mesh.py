@@ -133,7 +133,7 @@ def _pairs(axes: object) -> tuple[tuple[str, int], ...]:
         return tuple((item.name, item.size if item.axes is None else item.axes) for item in parse(axes))
     if isinstance(axes, Mapping):
         return tuple(axes.items())
-    pairs = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    pairs = tuple(axes) if isinstance(axes, Iterable) and getattr(axes, "shape", None) != () else (axes,)
     if bad := [pair for pair in pairs if not isinstance(pair, (tuple, list)) or len(pair) != 2]:
         raise LayoutError(
             f"expected mesh axes with sizes, such as 'rows:4 cols:2' or [('rows', 4), ('cols', 2)], got {bad[0]!r:.200}"

@@ -24,7 +24,7 @@ from mtfcore.errors import LayoutError, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.configs import Config, config
 from mtfcore.model.params import Param
-from mtfcore.model.reasons import heads_fit
+from mtfcore.model.reasons import heads_fit, word_faults
 from mtfcore.notation import as_size
 
 
@@ -55,6 +55,9 @@ def padded(
 def least_padding(cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str, batch: int) -> Heads:
     """The fewest heads that divide under a partition on a mesh; those that it has, if they do already."""
     cfg, mesh = config(cfg), as_mesh(mesh)
+    faults = word_faults(ffn, attention)
+    faults += [] if as_size(batch) else [f"batch is {batch!r:.100}; expected a whole number of at least 1"]
+    refuse(faults, "least_padding")
     for heads, _, kv_heads in sorted(_candidates(cfg, mesh.size)):
         if heads_fit(_but(cfg, Heads(heads, kv_heads)), ffn, attention, mesh, batch):
             return Heads(heads, kv_heads)

@@ -26,7 +26,7 @@ def possible(
 ) -> list[str]:  # fmt: skip
     """The reasons why not, none if it can be planned."""
     mesh = as_mesh(mesh)
-    faults = _word_faults(ffn, attention, phase) + _mesh_faults(mesh) + _model_faults(cfg)
+    faults = word_faults(ffn, attention, phase) + _mesh_faults(mesh) + _model_faults(cfg)
     faults += _number_faults(cfg, phase, batch, new_tokens, cached_tokens)
     if faults:
         return faults
@@ -40,9 +40,11 @@ def heads_fit(cfg: Config, ffn: str, attention: str, mesh: Mesh | str, batch: in
     return not _head_faults(cfg, FEEDFORWARD[ffn], attention, present(as_mesh(mesh)), batch)
 
 
-def _word_faults(ffn: object, attention: object, phase: object) -> list[str]:
+def word_faults(ffn: object, attention: object, phase: object = "decode") -> list[str]:
+    """Names that no partition and no phase has."""
     asked = (("ffn", ffn, FEEDFORWARD), ("attention", attention, ATTENTION), ("phase", phase, PHASES))
-    return [f"no {name} {word!r:.100}; {nearest(word, legal)}" for name, word, legal in asked if word not in legal]
+    return [f"no {name} {word!r:.100}; {nearest(word, legal)}" for name, word, legal in asked
+            if not isinstance(word, str) or word not in legal]  # fmt: skip
 
 
 def _mesh_faults(mesh: Mesh) -> list[str]:

@@ -98,9 +98,12 @@ def stored_one_by_one(
     """
     kept = stored_dtype(weights, "weights")
     wanted = kept if kept != "i8" else None if floats is None else stored_dtype(floats, "floats")
+    if not isinstance(params, Mapping):
+        raise LayoutError(f"params is {params!r:.100}; expected a mapping of names to arrays, e.g. "
+                          "mtf.model.initial(cfg)")  # fmt: skip
     for name, text in stored_texts(cfg).items():
         words = text.split()
-        array = _as_stored(name, words, params)
+        array = _as_stored(name, words, params, cfg)
         if kept == "i8" and name in OUTPUTS:
             array, scale = whole_numbers(array, summed(name, words), wanted)
             yield f"{name}_scale", scale
@@ -122,16 +125,33 @@ def summed(name: str, words: list[str]) -> tuple[int, ...]:
     return tuple(place for place, word in enumerate(words[1:], 1) if word not in kept)
 
 
-def _as_stored(name: str, words: Sequence[str], params: Mapping[str, Any]) -> np.ndarray:
+def _as_stored(name: str, words: Sequence[str], params: Mapping[str, Any], cfg: Config) -> np.ndarray:
     """One parameter, or two fused, in the dimensions in which it is stored."""
     import numpy as np
 
     if "pair:2" in words:
         first = next(first for first, (both, _) in FUSED.items() if both == name)
-        array = np.stack([params[first], params[FUSED[first][1]]], words.index("pair:2"))
+        parts = [_given(params, each, cfg) for each in (first, FUSED[first][1])]
+        array = np.stack(parts, words.index("pair:2"))
     else:
-        array = np.asarray(params[name])
+        array = _given(params, name, cfg)
     return array.reshape([int(word.partition(":")[2]) for word in words])
+
+
+def _given(params: Mapping[str, Any], name: str, cfg: Config) -> np.ndarray:
+    """A parameter; refuses one that is missing, or is not as the model has it."""
+    import numpy as np
+
+    try:
+        array = np.asarray(params[name])
+    except KeyError:
+        hint = nearest(name, map(str, params))
+        raise LayoutError(f"{cfg.name} needs a parameter {name!r}, which is missing; {hint}") from None
+    declared = cfg.params[name]
+    if array.shape != declared.shape or array.dtype.kind not in "fiubV":
+        raise LayoutError(f"parameter {name} is {array.dtype}{list(array.shape)}, but {cfg.name} has it as numbers "
+                          f"{list(declared.shape)} ({declared.text})")  # fmt: skip
+    return array
 
 
 def whole_numbers(

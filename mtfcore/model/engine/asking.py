@@ -20,7 +20,7 @@ from mtfcore.overlap.rings import FORMS
 
 def check_prompts(prompts: Any, n_tokens: int, length: int, most: Any, samples: Any, slots: int) -> list[list[int]]:
     """Lists of token ids, each with room for what it may make."""
-    if isinstance(prompts, (str, bytes)) or not isinstance(prompts, Iterable):
+    if not _is_several(prompts):
         raise LayoutError(f"prompts is {prompts!r:.80}; expected a list of lists of token ids, e.g. [[1, 2, 3]]: "
                           "texts become tokens by a model's tokenizer, tokenizer.encode(text)")  # fmt: skip
     numbers = {"max_new_tokens": most, "samples": samples}
@@ -40,7 +40,7 @@ def check_prompts(prompts: Any, n_tokens: int, length: int, most: Any, samples: 
 
 def prompt_fault(prompt: Any, n_tokens: int, room: int, most: int) -> str:
     """What is wrong with one, and what is legal; nothing where it can be read."""
-    if isinstance(prompt, (str, bytes)) or not isinstance(prompt, (Sequence, np.ndarray)):
+    if not _is_several(prompt) or not isinstance(prompt, (Sequence, np.ndarray)):
         return f"is {prompt!r:.60}; expected a list of token ids"
     if not len(prompt):
         return "is empty; a model goes on from something"
@@ -82,9 +82,9 @@ def check_stop(stop: Any) -> frozenset[int]:
     """The tokens that end a sequence."""
     if as_whole(stop) is not None:
         raise LayoutError(f"stop is {stop!r:.100}; expected a list of token ids, e.g. stop=[{stop}]")
-    given = () if isinstance(stop, (str, bytes)) or not isinstance(stop, Iterable) else tuple(stop)
-    wrong = [token for token in given if (as_whole(token) is None or as_whole(token) < 0)]
-    if wrong or (not given and not isinstance(stop, Iterable)) or isinstance(stop, (str, bytes)):
+    given = tuple(stop) if _is_several(stop) else ()
+    wrong = [token for token in given if (whole := as_whole(token)) is None or whole < 0]
+    if wrong or not _is_several(stop):
         what = f"has {wrong[0]!r:.60}" if wrong else f"is {stop!r:.100}"
         raise LayoutError(f"stop {what}; expected a list of token ids, whole numbers of at least 0; () for none")
     return frozenset(map(int, given))
@@ -99,10 +99,15 @@ def check_sequence(first: Any) -> int:
 
 def check_requests(requests: Any) -> list[Request]:
     """Requests as `submit` gives them."""
-    found = list(requests) if isinstance(requests, Iterable) and not isinstance(requests, (str, bytes)) else [requests]
+    found = list(requests) if _is_several(requests) else [requests]
     wrong = [request for request in found if not isinstance(request, Request)]
     refuse([f"{wrong[0]!r:.100} is no request; expected a list of those that submit gave"] if wrong else [], "forget")
     return found
+
+
+def _is_several(value: Any) -> bool:
+    """Whether it can be gone through and is no text."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "shape", None) != ()
 
 
 def check_drawing(n_tokens: int, temperature: Any, top_k: Any, top_p: Any, seed: Any) -> Drawing:

@@ -59,7 +59,8 @@ def choose(
     """
     asked = {"prefill": prefill, "decode": decode}
     legal = ("auto", *SERVING)
-    refuse([f"{phase} is {name!r:.100}; {nearest(name, legal)}" for phase, name in asked.items() if name not in legal],
+    refuse([f"{phase} is {name!r:.100}; {nearest(name, legal)}" for phase, name in asked.items()
+            if not isinstance(name, str) or name not in legal],
            f"engine of {cfg.name}")  # fmt: skip
     topology = topology if topology is not None else _nearest_slice(mesh) if "auto" in asked.values() else None
     tried = {phase: _tried(cfg, mesh, phase, asked[phase], sizes, topology) for phase in PHASES}

@@ -64,10 +64,11 @@ class Engine:
         """
         self.cfg, self.mesh = config(cfg), as_mesh(mesh)
         check_engine(self.cfg, slots, length, chunk, prompts, n_tokens, attached, looped)
+        slots, length, chunk = int(slots), int(length), int(chunk)
         self.n_slots, self.length, self.chunk = slots, length, min(chunk, length)
         self.weights = stored_dtype(weights, "weights")
         self.cache_dtype = stored_dtype(activations(self.weights) if cache is None else cache, "cache")
-        self.n_tokens, self.topology, self._prompts = n_tokens or self.cfg.vocab, topology, prompts
+        self.n_tokens, self.topology, self._prompts = int(n_tokens or self.cfg.vocab), topology, int(prompts or 0)
         (self.prefill, self.decode, self.why), read, kept = self._shapes(prefill, decode)
         self.launches = Launches(read, kept, params, attached, looped)
         self.queue = Queue(self.launches, Slots(slots, self._blocks()), self.chunk, self.n_tokens)
@@ -187,7 +188,7 @@ class Engine:
         """The next launch: reading and decoding take turns where both have something to do."""
         check_turns(turns)
         began = time.perf_counter()
-        done = self.queue.step(turns)
+        done = self.queue.step(int(turns))
         cache = self.queue.n_kept, self.n_slots * self.length
         seconds = time.perf_counter() - began
         self._last = Progress(done.phase, done.tokens, done.finished, seconds, done.n_read, dict(self.launches.sent),
