@@ -14,10 +14,10 @@
 # %% [markdown]
 # # 08 · Feedforward layouts
 #
-# **Why:** nine tenths of the weights of a large Transformer stand in its feedforward layers. A decode step brings them a
-# few hundred tokens, a prefill a million. For the first the weights should stay where they are, for the second they
-# should come to the tokens, and it is the same weights in the same memory. Which layout moves least, and from when on,
-# can be derived with a pencil.
+# **Why:** nine tenths of PaLM 540B's weights stand in its feedforward layers. A decode step brings them a few hundred
+# tokens, a prefill a million. For the first the weights should stay where they are, for the second they should come to
+# the tokens, and it is the same weights in the same memory. Which layout moves least, and from when on, can be derived
+# with a pencil.
 #
 # **After this lesson you can**
 #
@@ -149,8 +149,8 @@ predict.show("08 split", str(min(moved, key=moved.get)))
 
 # %% [markdown]
 # **Why the root matters:** four times the devices halve the bytes. So 2D goes on helping where 1D has stopped, and it
-# wins once 4·√(E·F/n) < 2·E, that is from n = 4·F/E devices on: 16 here. (The paper prints √n > F/E, which says the same
-# only where F/E is 4.)
+# wins once 4·√(E·F/n) < 2·E, that is with more than n = 4·F/E devices: 16 here. (The paper prints √n > F/E, which says
+# the same only where F/E is 4.)
 #
 # ## 5 · Many tokens: let the weights come
 #
@@ -166,7 +166,7 @@ print(f"E is {E:,}, F is {F:,}, 12·F is {12 * F:,}, 16·F is {16 * F:,}")
 
 # %% [markdown]
 # The lines cross at E, at F, and at 12·F or 16·F, a matter of counting: where N is all 64 devices the factor (K−1)/K
-# hurts most. "Gather once there are more than F tokens" is one of several crossings. A batch is cut by whole sequences,
+# saves least. "Gather once there are more than F tokens" is one of several crossings. A batch is cut by whole sequences,
 # though, and that is a limit which no formula has.
 
 # %%

@@ -125,7 +125,7 @@ def scale_after(x: "B G E", w: "G E F", scale: "G F"):
 x, w, scale = np.ones((1, 2, 1), "f4"), np.full((2, 1, 1), 127, "f4"), np.array([[1], [1 / 127]], "f4")
 for words, fn in (("each part before the sum", scale_before), ("the largest scale behind it", scale_after)):
     run = mtf.simulate(mtf.plan(fn, "x:2", "G:x", sizes="B:1 G:2 E:1 F:1", strict=True))
-    print(f"{words}: {run(x, w, scale).item():.0f} (counted)")
+    print(f"{words}: {run(x, w, scale).item():.0f} (measured)")
 
 # %% [markdown]
 # **Why:** once the sum has crossed the devices, nobody knows which part of it belonged to which scale. So either the scale
@@ -205,7 +205,7 @@ for plan in (plain, rings):
 numbers = np.random.default_rng(10)
 operands = [numbers.integers(-4, 5, shape).astype("f4") for shape in ((8, 16), (16, 32), (32, 16))]
 apart = np.abs(mtf.simulate(plain)(*operands) - mtf.simulate(rings)(*operands)).max()
-print(f"largest difference of the results: {apart} (counted)")
+print(f"largest difference of the results: {apart} (measured)")
 
 # %% [markdown]
 # Not a byte more is sent, and not a FLOP more is done. Sums are formed in another order, which whole numbers do not mind.

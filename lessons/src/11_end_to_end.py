@@ -130,8 +130,8 @@ predict.record("11 same", 0)
 other = mtf.model.Engine(tiny, params, "x:4", prefill="ws1d-heads", decode="ws1d-batch", slots=8, length=64, chunk=4)
 others = other.complete(**asked)
 for one in (engine, other):
-    print(f"{one.mesh!s:11} {one.prefill} → {one.decode}:", *(others if one is other else answers), "(counted)")
-predict.show("11 same", sum(mine != yours for mine, yours in zip(answers, others)), "counted")
+    print(f"{one.mesh!s:11} {one.prefill} → {one.decode}:", *(others if one is other else answers), "(measured)")
+predict.show("11 same", sum(mine != yours for mine, yours in zip(answers, others)), "measured")
 
 # %% [markdown]
 # **Why:** only the order of sums differs, which moves a logit by some millionths. A token changes only where two were that
@@ -219,7 +219,7 @@ predict.show("11 turn", "a hundredth" if share < 0.03 else "a tenth" if share < 
 
 # %% [markdown]
 # **Why:** writing takes 64 steps, each of which reads all weights, however few the tokens; reading is one pass. A text that
-# circulates adds the time of a prefill of 2,048 tokens: that is what a turn costs when the cache was *not* kept. And the
+# circulates adds the time of a prefill of 1,984 tokens: that is what a turn costs when the cache was *not* kept. And the
 # batch of 64 is not one user: the slice writes 64 answers in that time, so it is latency for each, and throughput for all.
 #
 # ## 6 · The frontier
