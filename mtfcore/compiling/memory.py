@@ -1,7 +1,7 @@
 """Memory of a compiled program on one device, and the compiler's refusal where there is too little.
 
     >>> refusal("RESOURCE_EXHAUSTED: ... for HLO temporaries (49.25G) exceeds available HBM (15.75G)")
-    Refusal(needed_bytes=52881784832, available_bytes=16911433728, ...)
+    Refusal(message='RESOURCE_EXHAUSTED: …', needed_bytes=52881784832, available_bytes=16911433728)
 
 Next file to read: `programs`.
 """

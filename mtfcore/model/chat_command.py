@@ -6,7 +6,7 @@
 
 Lines are read from the terminal or a pipe; those that begin with / are commands. Ctrl-C ends an answer where it is, and
 what was written stays in the conversation. The answer goes to standard output, everything else to standard error, so
-that an answer can be piped on. Every fault is said in words. Next file to read: `chat`.
+that an answer can be piped on. Every fault is said in words. This is the last file of a model that is served.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Our values for Figures 6 and 7, worked out once by a worker and kept.
 
-    >>> for done in work_out("Figure 6"): print(done)
+    >>> for done in work_out("Figure 6"): print(done.text)
     1 of 6
     …
     >>> known("Figure 6")

@@ -1,9 +1,9 @@
 """Modelled seconds of the programs that a writing model launches, on a slice of the chosen chip.
 
-    >>> asked = asked_of(state)
+    >>> asked = asked_of(START)
     >>> known(asked)                          # nothing yet: planning for "auto" takes half a second
     >>> modelled(asked)["token_seconds"]
-    0.00061
+    0.00067...
 
 These are the engine's own programs (`mtfcore/model/engine/programs`), planned on the mesh of the settings and laid on
 as many chips. A worker asks; every answer is kept. Next file to read: `generate_run`.

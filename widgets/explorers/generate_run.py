@@ -6,7 +6,8 @@
 
 `mtfcore.model.chat` does the work and loads JAX, so it is fetched when a turn begins. Settings that changed between two
 turns are taken up at the beginning of the next: other partitions move the cache, another mesh reads all of it again.
-Others beside the reader's conversation come and go in the slots that are free. Next file to read: `generate`.
+Others beside the reader's conversation come and go in the slots that are free. Next file to read:
+`../figures/generate_html`.
 """
 
 from __future__ import annotations

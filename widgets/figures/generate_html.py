@@ -1,7 +1,7 @@
 """A conversation and what it costs as HTML: turns, phases, bytes by axis, the cache slot by slot, times.
 
     >>> picture(planned_facts)[:32]
-    '<div class="mw-writing-parts"><d'
+    '<div class="mw-writing-parts" da'
 
 Facts are those of `explorers/generate`: what is asked and modelled always, what has happened once something has.
 Everything from outside is escaped. Colour never stands alone. Next file to read: `generate_words`.

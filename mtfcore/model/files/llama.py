@@ -8,7 +8,7 @@
 Files keep a matrix as (outputs, inputs), we with the inputs first, `E H D`: transposed on reading. Tables (embedding,
 softmax) lie as ours do, `V E`. Of a head's pairs that rotary positions turn together, ours and Hugging Face's are
 element j of each half (the paper's adjacent pairs, reordered); llama.cpp wants its rows of queries and keys with each
-pair's two side by side, for models of the architecture "llama". Next file to read: `weights`.
+pair's two side by side, for models of the architecture "llama". Next file to read: `gguf_tokenizer`.
 """
 
 from __future__ import annotations

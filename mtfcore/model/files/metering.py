@@ -6,7 +6,8 @@
 
 A template is a program: it can loop for ever, double a text sixty times, or build a list that contains itself twice,
 sixty levels deep. So each step costs, and each value is measured as a tree, as it would be printed, before it is used
-further. Nothing is interrupted from outside: it works on any thread. Next file to read: `sandbox`.
+further. Nothing is interrupted from outside: it works on any thread. This is the last file of
+real models; then `mtfcore/model/chat`.
 """
 
 from __future__ import annotations
