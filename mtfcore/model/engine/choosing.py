@@ -1,7 +1,8 @@
 """Which partitions an engine takes when it is told "auto": it prices its own steps under each of them.
 
-    >>> choose(cfg, mesh, "auto", "auto", slots=8, prompts=1, chunk=64, length=1024, weights="bf16", cache="bf16")
-    Choice(prefill='ws2d-heads', decode='ws2d-batch', why='…')
+    >>> sizes = Sizes(slots=64, prompts=1, chunk=64, length=2112, weights="int8", cache="bf16")
+    >>> choose(palm, Mesh("x:4 y:4 z:4"), "auto", "auto", sizes)[:2]
+    ('ws1d-heads', 'ws1d-batch')
 
 The steps priced are those of `mtf.model.plan_phase` on the engine's own mesh, laid on a topology: the one that was
 named, or TPU v4 chips in as many as the mesh has devices. Both phases must store the weights alike, since nothing moves

@@ -5,8 +5,9 @@
     there.give(slot)                                              # prompts into slots
     tokens = there.decode(last, length, live, turns=4)            # i32[4, B]
 
-Nothing comes to this computer but tokens. Caches are donated to the launch that changes them, so each exists once. A
-launch is never cut in two: Ctrl-C waits until its results are in their places. Next file to read: `progress`.
+Nothing comes to this computer but tokens. A cache is donated to the launch that writes into it, so it exists once; one
+that is made anew (by `give_whole`, `take` and `move`) stands beside the old one for that launch. A launch is never cut
+in two: Ctrl-C waits until its results are in their places. Next file to read: `progress`.
 """
 
 from __future__ import annotations
