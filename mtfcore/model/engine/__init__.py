@@ -1,4 +1,4 @@
-"""The inference engine: prompts are read, tokens are written, on any mesh and under any of the second paper's partitions.
+"""The inference engine: reads prompts and writes tokens, on any mesh and under any of the second paper's partitions.
 
 `programs` are what is launched, `moving_caches` what goes between two phases, `slots` who is served where, `launches`
 the arrays and the runs, `queue` whose turn it is, `choosing` what "auto" means; `engine` holds it all, `conversation`
