@@ -158,6 +158,8 @@ predict("10 int8", "540B on 64 chips, a step of decode: what does int8 save at b
 predict.record("10 int8", "next to nothing")
 
 # %%
+from mtfcore.reference import rows
+
 batches = np.array([1, 16, 64, 128, 512])
 steps = {weights: mtf.costs.inference(palm, "v4:4x4x4", batch=batches, input_tokens=2048, weights=weights).step_seconds
          for weights in ("bf16", "int8")}
@@ -166,7 +168,7 @@ print(f"reading all weights: bf16 {2e3 * palm.n_params / chips / rate:.1f} ms, i
 for batch, wide, narrow in zip(batches, steps["bf16"], steps["int8"]):
     print(f"batch {batch:3}: bf16 {1e3 * wide:5.1f} ms, int8 {1e3 * narrow:5.1f} ms, "
           f"saved {1 - narrow / wide:.0%} (modelled)")
-for row in mtf.reference.rows(table="Headlines", quantity="step latency"):
+for row in rows(table="Headlines", quantity="step latency"):
     print(f"{row.name}: {row.printed} {row.unit} ({row.source}, published)")
 predict.show("10 int8", "next to nothing" if steps["int8"][-1] > 0.9 * steps["bf16"][-1] else "about a quarter")
 
@@ -243,7 +245,7 @@ for name, plan, form in tries:
     before, after = (mtf.price(each, "v4:4x4x4", model="calibrated") for each in (plan, rung))
     print(f"{name:17} {form:10} {1e3 * before.seconds:4.0f} → {1e3 * after.seconds:4.0f} ms, hidden "
           f"{1e3 * after.hidden_seconds:4.0f} ms: {before.seconds / after.seconds:.2f} times as fast (modelled)")
-gain = next(row for row in mtf.reference.rows(table="Headlines") if row.name == "low-level optimisations")
+gain = next(row for row in rows(table="Headlines") if row.name == "low-level optimisations")
 print(f"all low-level work together: {gain.printed} times ({gain.source}, published)")
 
 # %% [markdown]
