@@ -44,11 +44,16 @@ class Choice(NamedTuple):
 
 
 class Priced(NamedTuple):
-    """One partition in one phase: its seconds, or why it cannot be."""
+    """One partition in one phase: its seconds and whether there is room for it, or why it cannot be."""
 
     name: str
     seconds: float
     reason: str
+    fits: bool = True
+
+    @property
+    def told(self) -> str:
+        return f"{self.name} {in_words(self.seconds)}{'' if self.fits else ', which does not fit'}"
 
 
 def choose(
@@ -70,7 +75,7 @@ def choose(
     refuse([] if pairs else [_unlike(asked)], f"engine of {cfg.name} on mesh '{mesh}'")
     if at_rest:
         pairs = [(p, d) for p, d in pairs if _stored(p) == _at_rest(at_rest)] or pairs
-    best = min(pairs, key=lambda pair: pair[0].seconds + pair[1].seconds)
+    best = min(pairs, key=lambda pair: (not all(one.fits for one in pair), sum(one.seconds for one in pair)))
     why = "\n".join(_why(phase, asked[phase], won, tried[phase], sizes, topology)
                     for phase, won in zip(PHASES, best, strict=True))  # fmt: skip
     return Choice(best[0].name, best[1].name, why)
@@ -97,10 +102,11 @@ def _priced(cfg: Config, mesh: Mesh, phase: str, name: str, sizes: Sizes, topolo
     faults = possible(cfg, ffn, attention, mesh, batch, new, 0, phase)
     if faults or topology is None:
         return Priced(name, 0.0, "; ".join(faults))
-    half = max(1, sizes.length // 2)  # on average the cache is half full
+    room = max(1, sizes.length - new)  # a step reads all the room that its cache has, filled or not
     program = plan_phase(cfg, phase, mesh, ffn=ffn, attention=attention, batch=batch, new_tokens=new,
-                         cached_tokens=half, weights=sizes.weights, cache=sizes.cache)  # fmt: skip
-    return Priced(name, price(program, topology).seconds, "")
+                         cached_tokens=room, weights=sizes.weights, cache=sizes.cache)  # fmt: skip
+    cost = price(program, topology, model="calibrated")
+    return Priced(name, cost.seconds, "", cost.fits)
 
 
 def _nearest_slice(mesh: Mesh) -> str:
@@ -152,8 +158,9 @@ def _why(phase: str, asked: str, won: Priced, tried: list[Priced], sizes: Sizes,
         return f"{phase}: {won.name}, as asked"
     what = f"a chunk of {sizes.chunk} tokens" if phase == "prefill" else f"a token for {sizes.slots} sequences"
     others = sorted((each for each in _runs(tried) if each is not won), key=lambda each: each.seconds)
-    told = [f"{each.name} {in_words(each.seconds)}" for each in others]
+    told = [each.told for each in others]
     cannot = [f"{each.name} cannot: {each.reason}" for each in tried if each.reason]
-    lines = [f"{phase}: {won.name}, {in_words(won.seconds)} for {what} (modelled, {topology})"]
+    room = "" if won.fits else "; there is no room for it, nor for any other"
+    lines = [f"{phase}: {won.name}, {in_words(won.seconds)} for {what} (modelled, {topology}){room}"]
     lines += [f"  others: {', '.join(told)}"] if told else []
     return "\n".join([*lines, *[f"  {line}" for line in cannot]])
