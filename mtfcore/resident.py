@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from mtfcore.runs import Run
 
 
-def put(run: Run, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Whole arrays by input name → the same on the run's devices, laid as the program says; not all need be given."""
-    return placed(run, named_arrays(run.program, (), arrays, every=False))
+def put(run: Run, arrays: Mapping[str, Any], owned: bool = False) -> dict[str, Any]:
+    """Whole arrays by input name → the same on the run's devices, laid as the program says; not all need be given.
+
+    `owned`: nobody will write into these arrays any more, so their memory may serve as it is.
+    """
+    return placed(run, named_arrays(run.program, (), arrays, every=False), owned)
 
 
 def call(run: Run, args: tuple[Any, ...], kwargs: Mapping[str, Any], donate: Sequence[str] = ()) -> Any:
@@ -54,7 +57,7 @@ def fetch(results: Any) -> Any:
     return np.array(results)
 
 
-def placed(run: Run, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def placed(run: Run, arrays: Mapping[str, Any], owned: bool = False) -> dict[str, Any]:
     """Each array where the program wants that input; those that lie there already are not touched."""
     import jax
 
@@ -64,7 +67,7 @@ def placed(run: Run, arrays: Mapping[str, Any]) -> dict[str, Any]:
         wanted = input_sharding(run, ports[name])
         if not (isinstance(value, jax.Array) and value.dtype == long_name(ports[name].dtype)):
             # A copy, since on the CPU JAX may keep reading the memory of the array that it was given.
-            value = np.array(value, dtype=_numpy_dtype(ports[name].dtype))
+            value = (np.asarray if owned else np.array)(value, dtype=_numpy_dtype(ports[name].dtype))
         here = isinstance(value, jax.Array) and value.sharding.is_equivalent_to(wanted, value.ndim)
         found[name] = value if here else launch(jax.device_put, value, wanted)
     return found

@@ -44,9 +44,9 @@ class Run:
         summed = [_summed(port, value) for port, value in zip(self.program.outputs, results, strict=True)]
         return unpack(self.program.graph, summed)
 
-    def put(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    def put(self, arrays: Mapping[str, Any], owned: bool = False) -> dict[str, Any]:
         """Whole arrays by input name → the same on the devices, each laid as the program says; see `resident`."""
-        return resident.put(self, arrays)
+        return resident.put(self, arrays, owned)
 
     def resident(self, *args: Any, donate: Sequence[str] = (), **kwargs: Any) -> Any:
         """A call whose results stay on the devices, as jax arrays laid as the outputs are.

@@ -127,15 +127,27 @@ def summed(name: str, words: list[str]) -> tuple[int, ...]:
 
 def _as_stored(name: str, words: Sequence[str], params: Mapping[str, Any], cfg: Config) -> np.ndarray:
     """One parameter, or two fused, in the dimensions in which it is stored."""
-    import numpy as np
-
+    shape = [int(word.partition(":")[2]) for word in words]
     if "pair:2" in words:
         first = next(first for first, (both, _) in FUSED.items() if both == name)
-        parts = [_given(params, each, cfg) for each in (first, FUSED[first][1])]
-        array = np.stack(parts, words.index("pair:2"))
-    else:
+        return _fused((first, FUSED[first][1]), words.index("pair:2"), shape, params, cfg)
+    return _given(params, name, cfg).reshape(shape)
+
+
+def _fused(
+    names: tuple[str, str], place: int, shape: Sequence[int], params: Mapping[str, Any], cfg: Config
+) -> np.ndarray:
+    """Two parameters along a new dimension, fetched one after the other: they may be large, and read from a file."""
+    import numpy as np
+
+    found: np.ndarray | None = None
+    for n, name in enumerate(names):
         array = _given(params, name, cfg)
-    return array.reshape([int(word.partition(":")[2]) for word in words])
+        found = np.empty(shape, array.dtype) if found is None else found
+        half = found[(slice(None),) * place + (n,)]
+        half[...] = array.reshape(half.shape)
+        del array  # before the next one is fetched
+    return found
 
 
 def _given(params: Mapping[str, Any], name: str, cfg: Config) -> np.ndarray:

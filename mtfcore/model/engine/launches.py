@@ -24,11 +24,12 @@ import mtfcore as mtf
 from mtfcore.model.engine.moving_caches import PROMPT, given_whole, giving, moving, prompt_name, sampling, taking
 from mtfcore.model.engine.programs import Shape, decoding, reading
 from mtfcore.model.phases import activations
-from mtfcore.model.storing import stored_arguments, stored_one_by_one
+from mtfcore.model.storing import FUSED, stored_arguments, stored_one_by_one
 from mtfcore.runs import Run
 from mtfcore.steps import Program
 
 Key = tuple[object, ...]
+MADE = {both for both, _ in FUSED.values()}  # arrays that were put together here: nobody else has them
 
 
 class Launches:
@@ -153,7 +154,7 @@ class Launches:
         run, found = self.run("decode", 1), {}
         weights = self.kept_shape.weights
         for name, array in stored_one_by_one(self.kept_shape.cfg, params, weights, activations(weights)):
-            found |= run.put({name: array})
+            found |= run.put({name: array}, owned=name in MADE)
         assert found.keys() == stored_arguments(self.kept_shape.cfg, self.kept_shape.weights, "f32")[0].keys()
         return found
 
