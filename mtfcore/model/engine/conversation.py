@@ -89,6 +89,5 @@ class Conversation:
     def end(self) -> None:
         """Its slot goes to others."""
         if not self.over and self._last is not None:
-            self._last.stays = False
             self.engine.queue.release(self._last)
         self.over = True

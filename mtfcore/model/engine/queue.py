@@ -227,17 +227,20 @@ class Queue:
 
     def pause(self, request: Request) -> None:
         """A conversation's turn ends here, wherever it is; what it has kept stays in its slot."""
-        self.forget([request])
-        if request.slot is not None:
-            self.held[request.slot] = request
+        with uninterrupted():
+            self.forget([request])
+            if request.slot is not None:
+                self.held[request.slot] = request
 
     def release(self, request: Request) -> None:
         """A conversation has ended: its slot is free."""
-        self.forget([request])
-        if request.slot is not None:
-            self.held.pop(request.slot, None)
-            self.slots.give_back(request.slot)
-            request.slot = None
+        with uninterrupted():
+            self.forget([request])  # while it stays: what is given up with its reading is not its slot
+            request.stays = False
+            if request.slot is not None:
+                self.held.pop(request.slot, None)
+                self.slots.give_back(request.slot)
+                request.slot = None
 
     def read_again(self) -> None:
         """Prompts that are being read go back to the queue, in front; their slots are free."""

@@ -77,6 +77,19 @@ def test_a_turn_of_a_conversation_that_ends_is_over(eng):
     assert list(turn) == []
 
 
+def test_a_conversation_that_ends_while_it_is_read_leaves_nothing_in_its_slot(eng):
+    first, second = starts(5, 20)
+    talk = eng.conversation()
+    list(talk.say(first, 2))
+    turn = talk.say(second, 2)
+    while not eng.queue.reading:
+        next(turn)
+    talk.end()
+    assert not eng.queue.held and eng.queue.n_kept == 0
+    begun = starts(9, 4, 3, 6)  # and whoever comes next is not taken for it
+    assert eng.complete(begun, 4) == greedy(NAME, begun, 4)
+
+
 def test_a_loop_that_never_begins_asks_for_nothing(eng):
     talk = eng.conversation()
     talk.say(starts(5)[0], 6).close()
