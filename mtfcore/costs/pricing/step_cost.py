@@ -4,7 +4,7 @@
     >>> first.bound, round(first.intensity, 1)                     # FLOPs a byte: where it lies along a roofline
     ('hbm', 15.8)
 
-Next file to read: `cost`.
+Next file to read: `looped_time`.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class Launches:
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Ctrl-C inside is raised behind: what a launch was given may be gone, so its results must be kept first."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
         yield
         return
     asked: list[Any] = []
@@ -189,5 +189,5 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked and callable(before):
+    if asked:
         before(*asked[0])
