@@ -27,6 +27,7 @@ from mtfcore.model.engine.progress import Progress
 from mtfcore.model.files import LoadedModel, load
 from mtfcore.model.head_padding import least_padding, padded, padding_words
 from mtfcore.model.reasons import heads_fit
+from mtfcore.notation import as_size
 from mtfcore.numbers import count
 
 PADS = ("heads", "none")
@@ -77,6 +78,8 @@ class Chat:
         """
         said = [*self.messages, {"role": "user", "content": text}]
         whole = self.model.prompt(said)
+        if as_size(max_new_tokens) is None:
+            raise LayoutError(f"max_new_tokens is {max_new_tokens!r:.100}; expected a whole number of at least 1")
         most = min(max_new_tokens, self.engine.length - len(whole))
         if most < 1:
             raise LayoutError(f"the conversation has {len(whole):,} tokens with this, and there is room for "

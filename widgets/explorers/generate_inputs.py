@@ -167,7 +167,9 @@ def _check_ways(state: State, model: str) -> None:
     if len(stored) > 1:
         raise Refused(
             f"prefill {state['prefill']} and decode {state['decode']} store the weights in different places, and no "
-            "phase moves weights", [Offer(f"{phase} auto", {phase: "auto"}) for phase in PHASES])  # fmt: skip
+            "phase moves weights; take ws1d for both or for neither",
+            [Offer(f"{phase} auto", {phase: "auto"}) for phase in PHASES],
+        )
 
 
 def _slots_for(state: State, model: str, phase: str) -> Iterator[Offer]:

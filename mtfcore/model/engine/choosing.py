@@ -21,6 +21,7 @@ from mtfcore.model.configs import Config
 from mtfcore.model.phases import plan_phase
 from mtfcore.model.reasons import possible
 from mtfcore.model.serving import PHASES, SERVING
+from mtfcore.numbers import count
 from mtfcore.numbers import format_seconds as in_words
 
 
@@ -156,7 +157,7 @@ def _unlike(asked: dict[str, str]) -> str:
 def _why(phase: str, asked: str, won: Priced, tried: list[Priced], sizes: Sizes, topology: object) -> str:
     if asked != "auto":
         return f"{phase}: {won.name}, as asked"
-    what = f"a chunk of {sizes.chunk} tokens" if phase == "prefill" else f"a token for {sizes.slots} sequences"
+    what = f"a chunk of {sizes.chunk} tokens" if phase == "prefill" else f"a token for {count(sizes.slots, 'sequence')}"
     others = sorted((each for each in _runs(tried) if each is not won), key=lambda each: each.seconds)
     told = [each.told for each in others]
     cannot = [f"{each.name} cannot: {each.reason}" for each in tried if each.reason]
