@@ -201,6 +201,23 @@ def test_it_stops_at_once_with_nothing_lost_and_two_runs_cannot_overlap(held):
     assert facts["log"][:2] == first["log"][:2] and facts["log"][2] == ("you", "Twice") and len(facts["text"]) == 5
 
 
+def test_settings_refused_while_it_writes_leave_the_turn_in_sight(held):
+    explorer, begun = held, threading.Event()
+    before = explorer.state["decode"]
+    explorer.top.press({"new": True})
+    explorer.top.press({"tokens": 800, "prompt": "Once more"})
+    explorer.picture.observe(lambda change: begun.set() if 'mw-now" data-phase="decode' in change.new else None, "html")
+    explorer.top.press({"run": True})
+    assert begun.wait(60)
+    explorer.top.press({"decode": "ws1d-heads", "prefill": "ws2d-heads"})
+    assert "take ws1d for both or for neither" in explorer.sentence
+    explorer.top.press({"stop": True})
+    explorer.queue.join(30)
+    assert explorer.kind == "refused" and 'data-state="stopped"' in explorer.picture.html
+    explorer.top.press({"decode": before, "tokens": 5})
+    assert explorer.kind == "ok" and 'data-state="stopped"' in explorer.picture.html
+
+
 def test_an_empty_prompt_and_a_full_conversation_are_said_kindly(held):
     held.top.press({"prompt": "", "run": True})
     assert held.kind == "refused" and held.sentence.startswith("Say something first")

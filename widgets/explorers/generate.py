@@ -159,7 +159,7 @@ class Generate(Growing):
                 self._notes = list(self._said)
                 self._redraw()
             else:
-                self.picture.show(picture({**(self.value or {}), "live": progress.value}))
+                self._live(progress.value)
 
     def result_part(self) -> None:
         return None  # a conversation goes on whatever is set for its next turn
@@ -172,6 +172,11 @@ class Generate(Growing):
     def _finished(self, result: Result) -> None:
         super()._finished(result)
         self.redraw()  # the buttons and the ways on are those of one that rests
+        if not self._true:  # what was written stays in sight while settings for the next turn are refused
+            self._live(self.writer.facts)
+
+    def _live(self, facts: Any) -> None:
+        self.picture.show(picture({**(self.value or {}), "live": facts}))
 
     def _stamp(self, result: Result) -> str:
         """Never how long it took, which says nothing about hardware."""
