@@ -2,7 +2,8 @@
 
     queue = RunQueue(on_progress=show, on_result=keep, on_error=say)
     queue.latest(compile_it, {"batch": 64})    # on release: replaces what waits; at most one runs, one waits
-    queue.start(measure, {"batch": 64})        # a button: refused (False) while a run is going on, never queued
+    queue.start(measure, {"batch": 64})        # a button: refused (False) while a run is going on, never queued;
+                                               # a recomputation makes room at its next step and is begun again after
     queue.stop()                               # between two steps
 
 A job is a function of one settings dictionary. If it is a generator it yields `Progress` after each step and
@@ -102,6 +103,7 @@ class RunQueue:
         self._state = threading.Condition()
         self._waiting: dict[str, tuple[Job, Settings]] = {}
         self._running = ""  # "run", "latest", or nothing
+        self._request: tuple[Job, Settings]
         self._stop = threading.Event()
         self.error: BaseException | None = None
 
@@ -109,6 +111,11 @@ class RunQueue:
     def busy(self) -> bool:
         """Whether anything runs or waits."""
         return bool(self._running or self._waiting)
+
+    @property
+    def by_button(self) -> bool:
+        """Whether what runs now was asked for with `start`."""
+        return self._running == "run"
 
     def latest(self, job: Job, settings: Settings) -> None:
         """Do this when the worker is free, unless a newer one comes first."""
@@ -142,8 +149,11 @@ class RunQueue:
         with self._state:
             if self._running:
                 self._waiting[kind] = request
+                if kind == "run":  # only a recomputation can be running: `start` has looked
+                    self._waiting.setdefault("latest", self._request)
+                    self._stop.set()
                 return
-            self._running = kind
+            self._running, self._request = kind, request
             self._stop.clear()
         threading.Thread(target=self._work, args=(request,), name="meshwork-run", daemon=True).start()
 
@@ -155,7 +165,8 @@ class RunQueue:
             if not self._running:
                 self._state.notify_all()
                 return None
-            return self._waiting.pop(self._running)
+            self._request = self._waiting.pop(self._running)
+            return self._request
 
     def _work(self, request: tuple[Job, Settings] | None) -> None:
         while request is not None:

@@ -37,6 +37,7 @@ class Running(t.HasTraits):
 
     stale = t.Bool(False)
     busy = t.Bool(False)
+    measuring = t.Bool(False)  # busy with what Run asked for, not with the dear part of the picture
     result: Result | None = None
 
     def show_progress(self, progress: Progress) -> None:
@@ -61,7 +62,7 @@ class Running(t.HasTraits):
         """Run and Stop, where there is something to run."""
         if self.run is None:
             return []
-        run = Button("run", None, "Run", "run", enabled=not self.busy)
+        run = Button("run", None, "Run", "run", enabled=not self.measuring)
         return [run, Button("stop", None, "Stop", "run", enabled=self.busy)]
 
     def press_run(self, name: str) -> bool:
@@ -97,8 +98,9 @@ class Running(t.HasTraits):
 
     def _mark(self, busy: bool, text: str, done: int = 0, total: int = 1) -> None:
         with self.drawing:
-            changed, self.busy = busy != self.busy, busy
-            if changed:
+            was, measuring = (self.busy, self.measuring), busy and self.queue.by_button
+            self.busy, self.measuring = busy, measuring
+            if was != (busy, measuring):
                 self._show_controls()
             self.top.progress = {"busy": busy, "done": done, "total": total, "text": text}
 

@@ -287,6 +287,32 @@ class Refining(Sharing):
         return settings["size"]
 
 
+class Both(Measuring):
+    """An explorer whose picture has a dear part, and a Run."""
+
+    def refine(self, settings):
+        gate.wait(5)
+        yield Progress(1, 1)
+
+
+gate = threading.Event()
+
+
+def test_run_can_be_pressed_while_the_picture_still_grows():
+    gate.clear()
+    frame = Both(size=64)
+    frame.top.press({"size": 32})
+    wait_until(lambda: frame.busy)
+    assert enabled(frame) == {"run": True, "stop": True}
+    frame.top.press({"run": True})
+    gate.set()
+    wait_until(lambda: frame.measuring)
+    assert enabled(frame) == {"run": False, "stop": True}
+    frame.queue.stop()
+    frame.queue.join()
+    assert enabled(frame) == {"run": True, "stop": False}
+
+
 done: list[int] = []
 
 

@@ -67,6 +67,27 @@ def test_a_second_run_is_refused_not_queued():
     assert done[-1].value == 4
 
 
+def test_a_run_comes_before_a_recomputation_which_is_begun_again():
+    """Who presses Run while a picture still grows need not wait for it, and loses neither."""
+    begun, steps, done = threading.Event(), [], []
+
+    def look(settings):
+        for n in range(200):
+            begun.set()
+            steps.append(n)
+            time.sleep(0.01 if len(done) == 0 else 0)
+            yield Progress(n + 1, 200, value=n)
+        return "all of it"
+
+    queue = RunQueue(on_result=done.append)
+    queue.latest(look, {"n": 1})
+    assert begun.wait(5) and not queue.by_button
+    assert queue.start(lambda settings: queue.by_button, {"n": 2})
+    queue.join()
+    assert [(result.value, result.stopped) for result in done[1:]] == [(True, False), ("all of it", False)]
+    assert done[0].stopped and done[0].value < 199
+
+
 def test_stop_acts_between_repetitions_and_keeps_what_there_is():
     """U02: a long run of short repetitions ends within one of them."""
     steps, done = [], []

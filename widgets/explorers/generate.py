@@ -54,18 +54,18 @@ class Generate(Growing):
     # Controls ---------------------------------------------------------------------------------------------------
 
     def controls(self, state: State) -> list[Control]:
-        return generate_inputs.controls(state, self.writer.facts is not None and not self.busy)
+        return generate_inputs.controls(state, self.writer.facts is not None and not self.measuring)
 
     def edit(self, state: State, name: str, value: Any) -> State:
         return generate_inputs.edited(state, name, value)
 
     def run_buttons(self) -> list[Control]:
-        write = Button("run", None, "Write", "Prompt", enabled=not self.busy)
+        write = Button("run", None, "Write", "Prompt", enabled=not self.measuring)
         return [write, Button("stop", None, "Stop", "Prompt", enabled=self.busy)]
 
     def press_run(self, name: str) -> bool:
         """Write what stands in the box, which is empty then for what is said next."""
-        if name != "run" or self.busy:
+        if name != "run" or self.measuring:
             return super().press_run(name)
         if not self._true:
             return True  # the settings are refused: the sentence says why, and what would work
@@ -85,7 +85,7 @@ class Generate(Growing):
         super()._failed(fault)
 
     def pressed(self, name: str) -> None:
-        if name == "new" and not self.busy:
+        if name == "new" and not self.measuring:
             self.writer.begin_again()
             self.redraw()
 
@@ -121,7 +121,7 @@ class Generate(Growing):
 
     def _ways_on(self, state: State) -> Iterator[Offer]:
         """What to try with the next turn."""
-        if self.writer.facts is None or self.busy:
+        if self.writer.facts is None or self.measuring:
             return
         if not state["prompt"]:
             yield Offer(MORE, {"prompt": MORE})

@@ -36,10 +36,14 @@ class Growing(Frame):
         self.redraw()
 
     def redraw(self) -> None:
-        """The same settings again, since more is known now."""
+        """The same settings again, since more is known now; why a run was refused or failed stays to be read."""
         with self.drawing:
+            told = self._line if self._true and self.kind != "ok" else None
             self._notes = list(self._said)
             self._redraw()
+            if told and self._true:
+                self._line = told
+                self._say()
             self.refresh_still()
 
     def _stamp(self, result: Result) -> str:
