@@ -36,8 +36,13 @@ class Devices:
         self.simulated, self.attached = simulated, attached
 
     def __repr__(self) -> str:
+        from mtfcore.measuring.chip_state import chip_state
+
         kinds = sorted({d.device_kind for d in self.attached})
         more = f"attached: {len(self.attached)} x {', '.join(kinds)}" if self.attached else "no accelerator attached"
+        state = chip_state(found=self.attached)
+        if state.kind in ("held", "version"):  # one is here all the same
+            more += f": {state}"
         return f"simulated CPU mesh, {self.simulated} devices (on this computer's cores: no hardware speed); {more}"
 
 
@@ -66,7 +71,22 @@ def _start(n: int) -> int:
 
     with contextlib.suppress(RuntimeError):  # raised once the devices have started; then their number stands
         jax.config.update("jax_num_cpu_devices", n)
-    return len(jax.devices("cpu"))
+    return len(_jax_devices("cpu"))
+
+
+def _jax_devices(platform: str | None = None) -> list[Any]:
+    """JAX's devices, started if they have not; `DeviceError` where JAX cannot start any."""
+    import jax
+
+    try:
+        return jax.devices(platform)
+    except RuntimeError as error:
+        from mtfcore.measuring.chip_state import chip_state
+
+        raise DeviceError(
+            f"JAX could not start its devices: {error}. Here: {chip_state(found=())}. "
+            "To simulate all the same, set JAX_PLATFORMS=cpu before the kernel starts"
+        ) from error
 
 
 def started(jax: Any) -> bool:
@@ -90,9 +110,7 @@ def _set_flags() -> None:
 def attached_devices() -> list[Any]:
     """The accelerators JAX sees; empty where there is only the CPU."""
     settle()
-    import jax
-
-    return [d for d in jax.devices() if d.platform != "cpu"]
+    return [d for d in _jax_devices() if d.platform != "cpu"]
 
 
 def simulated_mesh(mesh: Mesh) -> Any:
@@ -109,17 +127,19 @@ def simulated_mesh(mesh: Mesh) -> Any:
 
 
 def attached_mesh(mesh: Mesh) -> Any:
-    """A `jax.sharding.Mesh` over attached accelerators, in the order that suits their links."""
+    """A `jax.sharding.Mesh` over attached accelerators, in the order that suits their links.
+
+    `DeviceError` says what there is instead: no chip, one that is held, too few, software that does not reach it.
+    """
+    from mtfcore.measuring.chip_state import chip_state
+
+    before = chip_state(mesh)  # a JAX that starts while its chip is held stays without it
+    if before.kind in ("held", "version"):
+        before.expect_ready()
+    found = attached_devices()
+    chip_state(mesh, found).expect_ready()
     import jax
 
-    found = attached_devices()
-    if not found:
-        raise DeviceError(
-            "no TPU or GPU is attached (JAX sees only the CPU); mtf.simulate runs the same steps on simulated devices"
-        )
-    if len(found) < mesh.size:
-        kind = found[0].device_kind
-        raise DeviceError(f"mesh '{mesh}' needs {mesh.size} devices; attached: {len(found)} x {kind}")
     auto = (jax.sharding.AxisType.Auto,) * len(mesh.names)
     return jax.make_mesh(tuple(mesh.shape.values()), mesh.names, devices=found[: mesh.size], axis_types=auto)
 

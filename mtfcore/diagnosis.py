@@ -19,7 +19,8 @@ from html import escape
 
 from mtfcore.device_pool import started
 from mtfcore.machine import PROJECT, Machine, read_json
-from mtfcore.platforms import tpu_files
+from mtfcore.measuring.chip_state import chip_state
+from mtfcore.platforms import gpu_files, tpu_files
 
 REINSTALL = "run `make lab` (or `python setup_lab.py lab`) in the project's folder"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
@@ -194,13 +195,16 @@ def _devices(machine: Machine) -> Iterator[Row]:
 
 
 def _accelerators(machine: Machine) -> Iterator[Row]:
-    """Device files that a TPU's or GPU's driver makes; nothing is opened."""
-    chips = {
-        "TPU": tpu_files(machine.device_files),
-        "NVIDIA GPU": [*machine.device_files.glob("nvidia[0-9]*")],
-    }
+    """Device files that a TPU's or GPU's driver makes, and whether they can be used; nothing is opened."""
+    chips = {"TPU": tpu_files(machine.device_files), "NVIDIA GPU": gpu_files(machine.device_files)}
     found = ", ".join(f"{len(files)} {kind}" for kind, files in chips.items() if files)
-    yield Row("accelerators", found or "none attached; every lesson works without")
+    state = chip_state(machine=machine)
+    if state.ready:
+        yield Row("accelerators", f"{found}: {state.words}" if found else state.words)
+    elif not found:
+        yield Row("accelerators", "none attached; every lesson works without")
+    else:
+        yield Row("accelerators", f"{found}: {state.words}", "warn", f"{state.fix[:1].upper()}{state.fix[1:]}.")
 
 
 def _memory(machine: Machine) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What `mtf.doctor()` looks at: one object whose every part a test can replace.
+"""What `mtf.doctor()` and `chip_state` look at: one object whose every part a test can replace.
 
     Machine().version("jax")              # "0.10.2", or None
     Machine(python=(3, 10))               # a machine with an old Python, for a test
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +28,10 @@ class Machine:
     jupyter_data: tuple[Path, ...] = field(default_factory=lambda: _jupyter_data())
     jupyter_config: tuple[Path, ...] = field(default_factory=lambda: _jupyter_config())
     device_files: Path = Path("/dev")
+    processes: Path = Path("/proc")  # what Linux tells of running processes
+    tpu_lock: Path = Path("/tmp/libtpu_lockfile")  # whoever has started libtpu on a TPU holds a lock on it
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    process: int = field(default_factory=os.getpid)  # this one's number
 
     def version(self, package: str) -> str | None:
         """The installed version of a distribution, or None."""
@@ -33,6 +39,17 @@ class Machine:
             return importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             return None
+
+    def requires(self, package: str) -> list[str]:
+        """What an installed distribution asks for, extras included; nothing if it is not installed."""
+        try:
+            return importlib.metadata.requires(package) or []
+        except importlib.metadata.PackageNotFoundError:
+            return []
+
+    def may_write(self, path: Path) -> bool:
+        """Whether this user may open a file for writing; it is not opened for the answer."""
+        return os.access(path, os.R_OK | os.W_OK)
 
     def requirements(self) -> list[str] | None:
         """What this project's installed metadata asks for; None if it is not installed."""

@@ -2,8 +2,10 @@
 
 libtpu also compiles for TPUs that are not there (`mtf.compile`), so it is installed on computers without one. Plain JAX
 then takes it for a sign of a TPU, loads its 400 MB, and prints an alarming C++ error before it falls back to the CPU.
-So `settle` says beforehand what is known: no TPU, no try. What the user has said already (JAX_PLATFORMS) stands, and
-where a device file of a TPU is seen, JAX is left alone. Next file to read: `kernels/basic`.
+So `settle` says beforehand what is known: no TPU, no try. Nor is one tried that another process holds, since JAX would
+fail as a whole: simulated devices then still work, and `measuring.chip_state` says who holds it. What the user has said
+already (JAX_PLATFORMS) stands, and where a device file of a TPU is seen, JAX is left alone. Next file to read:
+`kernels/basic`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ import importlib.util
 import os
 from collections.abc import MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtfcore.machine import Machine
 
 # What libtpu asks of its surroundings, answered: it then finds no TPU without a word.
 ANSWERS = {
@@ -30,7 +35,21 @@ def settle() -> None:
     _settled = True
     import jax
 
-    leave_out_tpus(jax.config, os.environ)
+    if not leave_out_tpus(jax.config, os.environ):
+        leave_out_held(jax.config, os.environ)
+
+
+def leave_out_held(config: Any, environment: MutableMapping[str, str], machine: Machine | None = None) -> bool:
+    """Tell JAX to try no TPU, if another process holds the one that is here."""
+    from mtfcore.measuring.chip_state import chip_state
+
+    # On a TPU's computer JAX itself says "tpu,cpu", and then cannot start at all without the TPU.
+    if environment.get("JAX_PLATFORMS") or config.jax_platforms not in (None, "", "tpu,cpu"):
+        return False
+    if chip_state(found=(), machine=machine).kind != "held":
+        return False
+    config.update("jax_platforms", "cpu")
+    return True
 
 
 def leave_out_tpus(
@@ -52,3 +71,8 @@ def leave_out_tpus(
 def tpu_files(folder: Path = Path("/dev")) -> list[Path]:
     """The files by which a TPU's driver is reached."""
     return [*folder.glob("accel[0-9]*"), *folder.glob("vfio/[0-9]*")]
+
+
+def gpu_files(folder: Path = Path("/dev")) -> list[Path]:
+    """The files by which NVIDIA's driver is reached, or Windows' own where Linux runs inside it."""
+    return [*folder.glob("nvidia[0-9]*"), *folder.glob("dxg")]
