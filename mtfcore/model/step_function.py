@@ -15,8 +15,10 @@ from typing import Any
 
 import mtfcore as mtf
 from mtfcore.dims import parse_dims
+from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function
+from mtfcore.model.block import as_dtype
 from mtfcore.model.optimizer_options import expect_params
 from mtfcore.model.optimizers import Optimizer, Slot
 from mtfcore.tensor import Tensor
@@ -26,11 +28,14 @@ Gradients = Callable[[Tensor, Mapping[str, Tensor]], Mapping[str, Tensor]]
 
 
 def training_step(
-    loss: Function, params: Mapping[str, Any], optimizer: Optimizer, *, gradients: Gradients | None = None
-) -> Function:
+    loss: Function, params: Mapping[str, Any], optimizer: Optimizer, *, gradients: Gradients | None = None,
+    kept: str | None = None,
+) -> Function:  # fmt: skip
     """The step that lowers a loss: `params` are those arguments of it to train, with sized dimensions.
 
     `gradients` may replace `mtf.gradients`: it gets the loss and the parameters, and returns one tensor for each.
+    `kept` is the type in which the parameters are kept, where the loss computes in another: planned with dtype="bf16",
+    kept="f32" loses no small update, and gradients travel in bf16 (as the first paper's authors trained).
     """
     if not isinstance(loss, Function):
         raise LayoutError(f"training_step: loss is {loss!r:.200}; expected a named function that returns the loss")
@@ -43,7 +48,8 @@ def training_step(
 
     def step(**tensors: Tensor) -> dict[str, Tensor]:
         own = {name: tensors[name] for name in texts}
-        found = mtf.settle(loss(**own, **{name: tensors[name] for name in data}))
+        used = own if kept is None else {name: as_dtype(t, t.graph.dtype) for name, t in own.items()}
+        found = mtf.settle(loss(**used, **{name: tensors[name] for name in data}))
         grads = (gradients or mtf.gradients)(found, own)
         state = {name: tensors[name] for name in slots}
         new_params, new_state = optimizer.update(own, grads, state, tensors[STEP])
@@ -51,6 +57,7 @@ def training_step(
 
     arguments = texts | {name: " ".join(map(str, slot.dims)) for name, slot in slots.items()} | {STEP: ""} | data
     dtypes = {name: slot.dtype for name, slot in slots.items()} | {STEP: "i32"} | loss.dtypes
+    dtypes |= {} if kept is None else dict.fromkeys(texts, canonical(kept))
     return Function.of("training_step", arguments, step, dtypes)
 
 

@@ -114,6 +114,22 @@ def test_data_parallel_sends_each_gradient_once():
     assert program.link_bytes().total == 2 * n_bytes * 7 / 8
 
 
+def test_weights_kept_in_f32_move_where_bf16_would_stand_still():
+    """A thousandth of a weight is less than bf16 can add to it; what travels is half of f32's bytes."""
+    ones = lambda loss, params: {name: w * 0.0 + 1.0 for name, w in params.items()}  # noqa: E731
+    data = {name: np.ones_like(array) for name, array in arrays().items()}
+    for kept, moved in (("f32", 1 - 1e-3), (None, 1.0)):
+        step = training_step(loss, PARAMS, SGD(learning_rate=1e-3), gradients=ones, kept=kept)
+        found = mtf.simulate(mtf.plan(step, "all:8", "batch:all", sizes=SIZES_TEXT, dtype="bf16"))
+        made = found(**data, step=np.int32(0))
+        np.testing.assert_allclose(np.asarray(made["w"], np.float32), moved, rtol=1e-6)
+    program = mtf.plan(
+        training_step(loss, PARAMS, Adam(learning_rate=0.01), kept="f32"), "all:8", "batch:all", sizes=SIZES_TEXT,
+        dtype="bf16",
+    )  # fmt: skip
+    assert program.link_bytes().total == 2 * 2 * (2 * 12 * 16 + 1) * 7 / 8
+
+
 def test_gradients_may_be_given_by_hand():
     """With gradients of one, SGD takes the rate off every weight."""
     ones = lambda loss, params: {name: w * 0.0 + 1.0 for name, w in params.items()}  # noqa: E731
