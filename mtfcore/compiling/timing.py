@@ -6,8 +6,9 @@
 The schedule is walked once, in its order. A fusion takes its cycles. A collective that is not asynchronous is waited
 for; one that starts and is done later takes its links meanwhile, and only what is left at its `-done` is waited for:
 that is the exposed link time. Two that run at once along the same axis take it in turn, but for permutes that go round
-it in opposite directions. Origin: modelled from compiled schedule; the cycles are the compiler's, for the links see
-`costs.links.collectives`. Next file to read: `report`.
+it in opposite directions. Every event of the walk is kept, so that what `timeline` draws is what is summed here.
+Origin: modelled from compiled schedule; the cycles are the compiler's, for the links see `costs.links.collectives`.
+Next file to read: `timeline`.
 """
 
 from __future__ import annotations
@@ -39,25 +40,64 @@ class Took:
         return self.compute_seconds + self.exposed_link_seconds
 
 
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One thing that the walk saw; times are from the start of the entry, or of one turn of the loop around it."""
+
+    kind: str  # "computes", "sends", "waits", "turns"
+    slot: Slot  # what waits: the collective that is waited for
+    start: float
+    seconds: float
+    sent: Sent | None = None  # of what sends, and of waiting for it
+    links: tuple[Link, ...] = ()  # of what sends: the links that it keeps busy
+    turn: Walk | None = None  # of a loop: one turn; `seconds` are those of all
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A schedule in time: what it took, and every event."""
+
+    took: Took
+    events: tuple[Event, ...]
+
+
 @dataclass
 class _Clock:
-    """Where the walk is: the time, when each mesh axis is free again, when each collective in flight ends."""
+    """Where the walk is: the time, when each mesh axis is free again, what is in flight and when it ends."""
 
     now: float = 0.0
     compute: float = 0.0
     links: float = 0.0
     exposed: float = 0.0
     free: dict[Link, float] = field(default_factory=dict)
-    ends: dict[str, float] = field(default_factory=dict)
+    flying: dict[str, Event] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+
+    def walk(self) -> Walk:
+        return Walk(Took(self.compute, self.links, self.exposed), tuple(self.events))
+
+
+@dataclass(frozen=True)
+class _Sends:
+    """What a collective takes, and the links that it keeps busy."""
+
+    sent: Sent
+    seconds: float
+    busy: tuple[Link, ...]
 
 
 def timed(schedule: Schedule, sent: Sequence[Sent], wired: Wiring, model: str = "physical") -> Took:
     """Seconds of a schedule whose collectives run on these links."""
+    return walked(schedule, sent, wired, model).took
+
+
+def walked(schedule: Schedule, sent: Sequence[Sent], wired: Wiring, model: str = "physical") -> Walk:
+    """The same, with every event."""
     at = rates(wired.topology.chip, model)
-    took = {one.name: (link_seconds(one, wired, at), links(one)) for one in sent}
+    took = {one.name: _Sends(one, link_seconds(one, wired, at), links(one)) for one in sent}
     clock = _Clock()
     _run(schedule.order, took, wired.topology.chip.value("clock_hz"), clock)
-    return Took(clock.compute, clock.links, clock.exposed)
+    return clock.walk()
 
 
 def link_seconds(one: Sent, wired: Wiring, at: Rates) -> float:
@@ -77,42 +117,49 @@ def links(one: Sent) -> tuple[Link, ...]:
     return tuple((axis, direction) for axis in one.axes for direction in directions)
 
 
-def _run(order: Sequence[Slot], took: dict[str, tuple[float, tuple[Link, ...]]], hertz: float, clock: _Clock) -> None:
+def _run(order: Sequence[Slot], took: dict[str, _Sends], hertz: float, clock: _Clock) -> None:
     for slot in order:
         name = slot.instruction.name
         if slot.opcode == "while":
             _loop(slot, took, hertz, clock)
         elif name in took:
-            _send(slot, *took[name], clock)
+            _send(slot, took[name], clock)
         elif slot.ends:
             _wait(slot.ends, clock)
-        seconds = slot.cycles / hertz
-        clock.now += seconds
-        clock.compute += seconds
+        if slot.cycles:
+            seconds = slot.cycles / hertz
+            clock.events.append(Event("computes", slot, clock.now, seconds))
+            clock.now += seconds
+            clock.compute += seconds
 
 
-def _loop(slot: Slot, took: dict[str, tuple[float, tuple[Link, ...]]], hertz: float, clock: _Clock) -> None:
+def _loop(slot: Slot, took: dict[str, _Sends], hertz: float, clock: _Clock) -> None:
     """One turn, so many times: what is in flight when it starts or ends is waited for at its `-done` outside."""
     turn, turns = _Clock(), slot.turns if slot.turns is not None else 1
     _run(slot.body, took, hertz, turn)
+    clock.events.append(Event("turns", slot, clock.now, turns * turn.now, turn=turn.walk()))
     clock.now += turns * turn.now
     clock.compute += turns * turn.compute
     clock.links += turns * turn.links
     clock.exposed += turns * turn.exposed
 
 
-def _send(slot: Slot, seconds: float, busy: tuple[Link, ...], clock: _Clock) -> None:
-    start = max([clock.now, *(clock.free.get(link, 0.0) for link in busy)])
-    end = start + seconds
-    clock.free |= dict.fromkeys(busy, end)
-    clock.links += seconds
+def _send(slot: Slot, what: _Sends, clock: _Clock) -> None:
+    start = max([clock.now, *(clock.free.get(link, 0.0) for link in what.busy)])
+    event = Event("sends", slot, start, what.seconds, what.sent, what.busy)
+    clock.free |= dict.fromkeys(what.busy, start + what.seconds)
+    clock.links += what.seconds
+    clock.events.append(event)
     name = slot.flight or (slot.inside or slot.instruction).name
-    clock.ends[name] = end
+    clock.flying[name] = event
     if not slot.is_async:
         _wait(name, clock)
 
 
 def _wait(name: str, clock: _Clock) -> None:
-    waits = max(0.0, clock.ends.pop(name, clock.now) - clock.now)
+    flying = clock.flying.pop(name, None)
+    waits = max(0.0, flying.start + flying.seconds - clock.now) if flying else 0.0
+    if waits:
+        clock.events.append(Event("waits", flying.slot, clock.now, waits, flying.sent))
     clock.now += waits
     clock.exposed += waits
