@@ -69,6 +69,34 @@ def _least_sent(cfg, devices):
     return min(meshes, key=lambda mesh: plan(cfg, "decode", mesh).link_bytes().total)
 
 
+def _parameters(said, tables=None, square=False):
+    heads, kv = said["num_attention_heads"], said["num_key_value_heads"]
+    attention = 2 * said["hidden_size"] * said["head_dim"] * (2 * heads if square else heads + kv)
+    layer = attention + 3 * said["hidden_size"] * said["intermediate_size"]
+    tables = tables or (1 if said["tie_word_embeddings"] else 2)
+    return said["num_hidden_layers"] * layer + tables * said["vocab_size"] * said["hidden_size"]
+
+
+def _kept(said):
+    return said["num_hidden_layers"] * 4 * said["num_key_value_heads"] * said["head_dim"]
+
+
+def _offer(offers, batch="batch"):
+    a_token = lambda o: o["price"] * o["chips"] * o["step_seconds"] / (o["batch"] if batch == "batch" else 1)  # noqa: E731
+    return min(offers, key=a_token)["name"] if offers else "none"
+
+
+def _apart(ours, theirs, parts, size=False):
+    apart = {part: theirs.get(part, 0) - ours.get(part, 0) for part in sorted(parts)}
+    whole = sum(map(abs, apart.values())) if size else sum(apart.values())
+    part = max(apart, key=lambda name: abs(apart[name]))
+    return part, apart[part] / whole
+
+
+def _lax():
+    return importlib.import_module("jax").lax
+
+
 def _rounded(w, largest, to_whole=np.round):
     scale = np.where(largest == 0, 1, largest / 127)
     return to_whole(np.clip(w / scale, -127, 127)).astype(np.int8), np.asarray(scale)
@@ -381,6 +409,34 @@ WRONG = {
         (lambda tokens, limit: ("v4:4x4x4", 16, "wsd"), "is no partition"),
         (lambda tokens, limit: ("v4:4x4x4", 16), "(slice, batch, partition)"),
     ],
+    "13 sizes_of": [
+        (lambda said: (_parameters(said, tables=1), _kept(said)), "parameters"),  # always tied
+        (lambda said: (_parameters(said), _kept(said) // 2), "a kept token"),  # keys without values
+        (lambda said: (_parameters(said, square=True), _kept(said)), "parameters"),  # keys as wide as queries
+        (lambda said: _parameters(said), "two numbers"),
+    ],
+    "13 choose": [
+        (lambda offers, limit: min(offers, key=lambda o: o["step_seconds"])["name"], "expected"),  # the fastest
+        (lambda offers, limit: _offer([o for o in offers if o["step_seconds"] <= limit]), "it does not fit"),
+        (lambda offers, limit: _offer([o for o in offers if o["fits"]]), "ms"),  # no promise kept
+        (lambda offers, limit: _offer([o for o in offers if o["fits"] and o["step_seconds"] <= limit], "chips"),
+         "expected"),  # a batch of many counts as one
+        (lambda offers, limit: "offer 9", "no offer's name"),
+    ],
+    "13 explains": [
+        (lambda ours, theirs: ("links", 1.0), "expected"),
+        (lambda ours, theirs: _apart(ours, theirs, {*ours} & {*theirs}), "expected"),  # what one does not name
+        (lambda ours, theirs: _apart(ours, theirs, {*ours, *theirs}, size=True), "its share"),
+        (lambda ours, theirs: _apart(ours, theirs, {*ours, *theirs})[0], "a part and a share"),
+    ],
+    "13 body": [
+        (lambda x, w: _lax().psum(x @ w, "x"), "shape"),  # all of it everywhere
+        (lambda x, w: _lax().dynamic_slice_in_dim(_lax().psum(x @ w, "x"), 0, w.shape[1] // _lax().axis_size("x"), 1),
+         "element"),  # the same columns on every device
+        (lambda x, w: _lax().dynamic_slice_in_dim(
+            _lax().psum(x @ w, "x"), _lax().axis_index("x") * (w.shape[1] // _lax().axis_size("x")),
+            w.shape[1] // _lax().axis_size("x"), 1), "bytes sent by a device"),  # right, and sends all
+    ],
     "01 place": [
         ("batch:cols hidden:rows", "elements"),  # the axes swapped
         ("batch:rows", "elements"),  # one dimension forgotten
@@ -408,7 +464,8 @@ def answer(name: str, text: str):
     """What a cell hands to `check`, run as in the lesson."""
     handed = []
     lesson = importlib.import_module(f"lessons.checks.lesson_{name[:2]}")
-    scope = {**vars(lesson), "mtf": mtf, "np": np, "check": lambda _name, given: handed.append(given)}
+    modules = {"mtf": mtf, "np": np, "jax": importlib.import_module("jax")}
+    scope = {**vars(lesson), **modules, "check": lambda _name, given: handed.append(given)}
     exec(compile(text, f"<{name}>", "exec"), scope)
     return handed[0]
 
