@@ -90,7 +90,7 @@ _LATER = {  # these load JAX, or more than a plan needs, when first used
     "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "compile": "compiling.programs",
     "count": "counting", "devices": "device_pool",
     "doctor": "diagnosis", "looped": "overlap.looping", "partitioned": "whole", "price": "costs.pricing.price",
-    "search_layout": "costs.search.layouts", "single": "whole",
+    "measure": "measuring.timing", "search_layout": "costs.search.layouts", "single": "whole",
 }  # fmt: skip
 _PACKAGES = ("costs", "model", "schedules")  # pure, but more than a plan needs: `mtf.model.config` imports it
 
@@ -145,6 +145,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "measure",
     "merge",
     "min",
     "minimum",

@@ -1,0 +1,258 @@
+"""`measure`: a program's time on the chip in the room, or, in slow motion, on simulated devices.
+
+    found = mtf.measure(prog)                                  # the attached TPU or GPU
+    found = mtf.measure(prog, on="simulated", repeats=3)       # this computer's time: it says so
+    for now in measuring.steps(prog, on="simulated"): ...      # the same, with a stop before each part
+
+What case R04 asks for: inputs are made on the devices before the clock starts; compiling is timed apart; some runs come
+first and do not count; each repetition is waited for, and kept as it was; the answer is compared with the oracle before
+any time is shown. Inputs that a program updates in place (a cache, weights in training) are donated, as they are in
+earnest: each repetition then begins with what the one before left, and the words say so.
+
+With fewer devices than the mesh needs, one device's share runs instead (`share`). Next file to read: `share`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtfcore.errors import DeviceError, LayoutError, nearest, refuse
+from mtfcore.measuring import places
+from mtfcore.measuring.measured import Measured, Progress, Share
+from mtfcore.notation import as_size, as_whole
+from mtfcore.numbers import count, format_bytes
+from mtfcore.steps import Program
+
+ON = ("attached", "simulated")
+MOST = 10_000  # repetitions
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is timed: a function of arrays, how to make these, what is carried from run to run, how it is checked."""
+
+    program: Program
+    devices: Sequence[Any]
+    jax_mesh: Any
+    fn: Callable
+    make: Callable[[], list[Any]]
+    carried: Mapping[int, int]  # place among the arrays → place among the results that follows it
+    names: tuple[str, ...]  # of what the program itself updates in place
+    check: Callable[[Sequence[Any]], dict[str, Any]]
+    expected_bytes: int  # of one device
+    share: Share | None = None
+
+
+def measure(
+    program: Program, arrays: Any = None, *, on: str = "attached", repeats: int = 5, warm_up: int = 1,
+    share: str | bool = "auto", check: bool = True, topology: Any = None, model: Any = "calibrated",
+) -> Measured:  # fmt: skip
+    """The time of a program on attached devices (or simulated ones), its answer checked first.
+
+    `arrays`: the inputs by name or in order; by default made on the devices, each its own part. `share`: one device's
+    part alone, collectives left out and modelled on `topology` by `mtf.price` under `model`; "auto" where there are
+    fewer devices than the mesh needs. `WrongAnswer`: the answer is not the oracle's. `DeviceError`: no such devices,
+    or too little memory by the memory model.
+    """
+    going = steps(program, arrays, on=on, repeats=repeats, warm_up=warm_up, share=share, check=check,
+                  topology=topology, model=model)  # fmt: skip
+    while True:
+        try:
+            next(going)
+        except StopIteration as done:
+            return done.value
+
+
+def steps(
+    program: Program, arrays: Any = None, *, on: str = "attached", repeats: int = 5, warm_up: int = 1,
+    share: str | bool = "auto", check: bool = True, topology: Any = None, model: Any = "calibrated",
+) -> Generator[Progress, None, Measured]:  # fmt: skip
+    """The same, told before each of its parts; whoever stops asking ends it there. Returns what `measure` does."""
+    _expect(program, on, repeats, warm_up, share, check)
+    total = repeats + warm_up + 3
+    yield Progress(0, total, "making the inputs on the devices")
+    subject = _subject(program, arrays, on, share, topology, model)
+    expect_room(subject)
+    runs = Runs(subject, subject.make())
+    yield Progress(1, total, "compiling")
+    runs.compile()
+    yield Progress(2, total, "checking the answer" if check else "first run")
+    first = runs.run(keep=check)
+    said = subject.check(first) if check else {"against": "not asked", "error": None, "tolerance": None}
+    seconds = []
+    for number in range(warm_up + repeats):
+        which = number - warm_up
+        text = "warming up" if which < 0 else f"repetition {which + 1} of {repeats}"
+        yield Progress(3 + number, total, text)
+        took = runs.run()
+        seconds += [took] if which >= 0 else []
+    return runs.measured(tuple(seconds), warm_up, said)
+
+
+class Runs:
+    """The compiled function with its arrays: compiled once, run again and again."""
+
+    def __init__(self, subject: Subject, arrays: list[Any]) -> None:
+        self.subject, self.arrays = subject, arrays
+        self.compile_seconds = 0.0
+        self.compiled: Any = None
+
+    def compile(self) -> None:
+        """Trace, lower and compile, on the clock."""
+        import jax
+
+        from mtfcore.device_pool import inside
+
+        subject = self.subject
+        start = time.perf_counter()
+        with inside(subject.jax_mesh):
+            self.compiled = jax.jit(subject.fn, donate_argnums=tuple(subject.carried)).lower(*self.arrays).compile()
+        self.compile_seconds = time.perf_counter() - start
+
+    def run(self, keep: bool = False) -> Any:
+        """One run, waited for: its seconds, or with `keep` its results. One launch in flight in the whole process."""
+        import jax
+
+        from mtfcore.device_pool import LAUNCH, inside
+
+        with LAUNCH, inside(self.subject.jax_mesh):
+            jax.block_until_ready(self.arrays)
+            start = time.perf_counter()
+            results = jax.block_until_ready(self.compiled(*self.arrays))
+            took = time.perf_counter() - start
+        for place, result in self.subject.carried.items():
+            self.arrays[place] = results[result]
+        return results if keep else took
+
+    def measured(self, seconds: tuple[float, ...], warm_up: int, check: Mapping[str, Any]) -> Measured:
+        """All that was found."""
+        subject, devices = self.subject, self.subject.devices
+        place = places.where(devices)
+        chip = None if place["platform"] == "simulated" else places.chip_of(place["device_kind"])
+        return Measured(
+            subject.program.name, str(subject.program.mesh), seconds, self.compile_seconds, warm_up + 1, place,
+            places.versions(), check, _counts(subject.program, chip), subject.share, subject.names,
+            places.memory(devices[0]), _peak(subject.program, chip),
+        )  # fmt: skip
+
+
+# ---- what is run ------------------------------------------------------------------------------------------------
+
+
+def _subject(program: Program, arrays: Any, on: str, share: str | bool, topology: Any, model: Any) -> Subject:
+    import jax
+
+    from mtfcore.arrays import named_arrays
+    from mtfcore.device_pool import attached_devices
+    from mtfcore.platforms import settle
+
+    settle()
+    args, kwargs = ((), arrays or {}) if arrays is None or isinstance(arrays, Mapping) else (tuple(arrays), {})
+    given = named_arrays(program, args, kwargs, every=arrays is not None)  # refuses 64-bit types too
+    found = attached_devices() if on == "attached" else jax.devices("cpu")
+    alone = len(found) < program.mesh.size if share == "auto" else bool(share)
+    if alone and (found or on == "simulated"):
+        from mtfcore.measuring.share import share_of
+
+        return share_of(program, given or None, found[0], topology, model)
+    return whole_of(program, given or None, on)
+
+
+def whole_of(program: Program, given: Mapping[str, Any] | None, on: str) -> Subject:
+    """The program as it stands, on as many devices as its mesh has."""
+    from mtfcore import runs
+    from mtfcore.costs.pricing.liveness import peak_memory
+    from mtfcore.measuring import checking, filling
+    from mtfcore.resident import placed
+
+    run = (runs.attach if on == "attached" else runs.simulate)(program)
+    devices = list(run.jax_mesh.devices.flat)
+    inputs = [port.name for port in program.inputs]
+    carried = carried_places(program)
+
+    def make() -> list[Any]:
+        if given is None:
+            return [*filling.fill(run).values()]
+        arrays = placed(run, given)
+        return [_own(arrays[name], given[name], place in carried) for place, name in enumerate(inputs)]
+
+    return Subject(
+        program, devices, run.jax_mesh, run.fn, make, carried, tuple(inputs[place] for place in carried),
+        lambda results: checking.checked(program, results, given, devices), peak_memory(program).total,
+    )  # fmt: skip
+
+
+def _own(array: Any, given: Any, donated: bool) -> Any:
+    """What a run may use up must not be the caller's."""
+    return array.copy() if donated and array is given else array
+
+
+def carried_places(program: Program) -> dict[int, int]:
+    """Input → result, by place, of what a program updates in place."""
+    from mtfcore.costs.pricing.liveness import in_place
+
+    names = in_place(program)
+    results = {port.name: place for place, port in enumerate(program.outputs) if not port.sharding.partial}
+    return {n: results[port.name] for n, port in enumerate(program.inputs) if port.name in names & results.keys()}
+
+
+def expect_room(subject: Subject) -> None:
+    """Refuse what the memory model says cannot fit, before anything is made; simulated devices share one memory."""
+    first = subject.devices[0]
+    here = len(subject.devices) if first.platform == "cpu" else 1
+    needed, free = subject.expected_bytes * here, places.free_bytes(first)
+    if needed <= free:
+        return
+    what = "one device's share" if subject.share else f"{subject.program.name} on mesh '{subject.program.mesh}'"
+    of = f" for {count(here, 'simulated device')}" if here > 1 else ""
+    raise DeviceError(
+        f"{what} is expected to need {format_bytes(needed)}{of} (modelled), and {format_bytes(free)} are free on "
+        f"{'this computer' if first.platform == 'cpu' else first.device_kind}; take a smaller batch, fewer layers, "
+        "narrower weights or a larger mesh"
+    )
+
+
+# ---- words and numbers ------------------------------------------------------------------------------------------
+
+
+def _counts(program: Program, chip: Any) -> dict[str, float]:
+    """What one device computes and moves, as planned; HBM bytes where a chip says how much stays beside its units."""
+    from mtfcore.costs.pricing.asking import asks
+    from mtfcore.costs.pricing.step_time import rates
+
+    found = {"flops": program.flops(), "link_bytes": float(program.link_bytes())}
+    if chip is not None:
+        found["hbm_bytes"] = sum(ask.hbm_bytes * ask.step.times for ask in asks(program, rates(chip)))
+    return found
+
+
+def _peak(program: Program, chip: Any) -> float | None:
+    """The published peak for the type that most of the FLOPs are in."""
+    by_type: dict[str, int] = {}
+    for step in program.walk():
+        by_type[step.dtype] = by_type.get(step.dtype, 0) + step.flops * step.times
+    if chip is None or not any(by_type.values()):
+        return None
+    try:
+        return chip.peak_flops_per_device(max(by_type, key=by_type.get))
+    except LayoutError:
+        return None
+
+
+def _expect(program: object, on: object, repeats: object, warm_up: object, share: object, check: object) -> None:
+    from mtfcore.runs import expect_program
+
+    expect_program(program)
+    faults = [] if isinstance(on, str) and on in ON else [f"on is {on!r:.100}; {nearest(on, ON)}"]
+    if as_size(repeats) is None or repeats > MOST:
+        faults.append(f"repeats is {repeats!r:.100}; a whole number, 1 to {MOST:,}")
+    if as_whole(warm_up) is None or not 0 <= warm_up <= MOST:
+        faults.append(f"warm_up is {warm_up!r:.100}; a whole number, 0 to {MOST:,}")
+    if not isinstance(share, bool) and share != "auto":
+        faults.append(f"share is {share!r:.100}; expected True, False or 'auto'")
+    if not isinstance(check, bool):
+        faults.append(f"check is {check!r:.100}; expected True or False")
+    refuse(faults, "measure")
