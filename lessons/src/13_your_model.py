@@ -110,8 +110,8 @@ for name, est in asked.items():
 # what does not fit has a time too, which nobody will ever see.
 
 # %%
-predict("13 cheapest", "Which of these keeps 25 ms a token for the fewest chip-seconds a token? Think of what a chip is "
-        "worth, too: only chips of one kind can be compared by their seconds.",
+predict("13 cheapest", "Which of these keeps 25 ms a token for the fewest chip-seconds a token? Think of what a chip "
+        "is worth, too: only chips of one kind can be compared by their seconds.",
         choices=["one v5e, batch 4", "four v5e, batch 64", "eight v5e, batch 256", "sixteen v5e, batch 256"])
 
 # %% tags=["solution"]
