@@ -1,0 +1,191 @@
+"""The owner of a class's chip: starts everything, says where it is, and ends all of it when it ends.
+
+    run(options(["--on", "simulated", "--port", "8899"]))         # what `make class` calls; Ctrl-C or SIGTERM ends it
+
+It loads no JAX and holds no device: only the worker does, so that a run which hangs or dies takes nothing along but
+itself. Records are appended here, one by one, and an owner that is started again answers from them. Next file to
+read: `app`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from tpu_runs import records
+from tpu_runs.serve.app import House, Tokens, application
+from tpu_runs.serve.desk import Desk
+from tpu_runs.serve.engine import Engine
+from tpu_runs.serve.limits import Limits, Rate
+
+TOKEN = "MESHWORK_CLASS_TOKEN"  # the environment's, since other users of a machine can read command lines
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+OPEN = (
+    "This answers the whole network that it is on, unencrypted: whoever reads the traffic reads the token, and\n"
+    "can then ask for measurements (nothing else). On a network that you do not trust keep to this machine, and let\n"
+    "each student bring the port home: ssh -L {port}:127.0.0.1:{port} this-machine"
+)
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    """What may follow `make class`."""
+    parser = argparse.ArgumentParser(prog="python -m tpu_runs.serve", allow_abbrev=False, description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--on", choices=["attached", "simulated"], default="attached",
+                        help="the chips of this machine (default), or simulated devices, to practise")  # fmt: skip
+    parser.add_argument("--port", type=int, default=8899, help="the port (8899); 0: any free one")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to answer at; 0.0.0.0 opens it to the room")
+    parser.add_argument("--students", type=int, default=0, metavar="N",
+                        help="a token for each of N students instead of one for all: turns then go by token")  # fmt: skip
+    parser.add_argument("--limit", type=float, default=Limits.run_seconds, metavar="SECONDS",
+                        help="a run that takes longer is ended (%(default)g)")  # fmt: skip
+    parser.add_argument("--records", type=Path, help="the file to keep records in (default: your own of this month)")
+    parser.add_argument("--menu", default="tpu_runs.serve.menu", help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Own the chip until told to end; the exit status."""
+    try:
+        return asyncio.run(_own(chosen))
+    except KeyboardInterrupt:  # where the loop takes no signals (Windows)
+        return 0
+
+
+async def _own(chosen: argparse.Namespace) -> int:
+    end = _end_by_signal()
+    try:
+        sockets = bind_sockets(chosen.port, chosen.host)
+    except OSError as fault:
+        return _say(f"Cannot answer at {chosen.host} port {chosen.port} ({fault.strerror}): choose another --port", 1)
+    house = _house(chosen)
+    starting = asyncio.ensure_future(_start(house))
+    server = HTTPServer(application(house), max_body_size=2**20, max_header_size=2**14, body_timeout=20.0,
+                        idle_connection_timeout=60.0)  # fmt: skip
+    try:
+        await asyncio.wait([starting, end], return_when=asyncio.FIRST_COMPLETED)
+        if not end.done() and (problem := starting.result()):
+            return _say(f"{problem}\nTo practise without a chip: --on simulated", 1)
+        if not end.done():
+            server.add_sockets(sockets)
+            _greet(chosen, house, sockets[0].getsockname()[1])
+            await _tick(house, end)
+        return 0
+    finally:
+        starting.cancel()
+        server.stop()
+        await house.engine.close()
+        house.sizing.shutdown(wait=False)
+
+
+def _end_by_signal() -> asyncio.Future[None]:
+    """Done when Ctrl-C or SIGTERM comes."""
+    loop = asyncio.get_running_loop()
+    end: asyncio.Future[None] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, lambda: end.done() or end.set_result(None))
+        except NotImplementedError:  # Windows: Ctrl-C is a KeyboardInterrupt there
+            continue
+    return end
+
+
+def _house(chosen: argparse.Namespace) -> House:
+    """All parts, joined."""
+    limits = Limits(run_seconds=chosen.limit)
+    engine = Engine(chosen.menu, chosen.on)
+    desk = Desk(engine, limits, chosen.records or records.own_file())
+    if not chosen.records:
+        desk.remember(records.mine())
+    house = House(desk, engine, importlib.import_module(chosen.menu), Tokens({}), limits, Rate(limits))
+    desk.changed = lambda: _later(_notify(house))
+    return house
+
+
+class _First:
+    """Hears the worker's first words, about its place; then the desk listens."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk, self.told = desk, asyncio.get_running_loop().create_future()
+
+    def event(self, told: dict[str, Any]) -> None:
+        if told["what"] != "place":
+            self.desk.event(told)
+        elif not self.told.done():
+            self.told.set_result(told)
+
+    def died(self) -> None:
+        self.desk.died()
+
+
+async def _start(house: House) -> str:
+    """Start the worker and learn what it holds; a problem's words, or nothing."""
+    first = _First(house.desk)
+    await house.engine.start(first)
+    house.engine.look("place")
+    try:
+        told = await asyncio.wait_for(first.told, 120)
+    except TimeoutError:
+        return "The worker did not say within two minutes what is attached here."
+    house.engine.drop("place")
+    if problem := told.get("problem"):
+        return problem
+    house.desk.here = {name: told.get(name, {}) for name in ("where", "versions")}
+    house.device_bytes = house.limits.device_bytes or told.get("device_bytes")
+    return ""
+
+
+async def _tick(house: House, end: asyncio.Future[None]) -> None:
+    while not end.done():
+        await asyncio.wait([end], timeout=0.5)
+        house.desk.tick()
+
+
+async def _notify(house: House) -> None:
+    async with house.changed:
+        house.changed.notify_all()
+
+
+_PENDING: set[asyncio.Future[Any]] = set()
+
+
+def _later(work: Any) -> None:
+    """Do it soon, and keep hold of it until it is done."""
+    task = asyncio.ensure_future(work)
+    _PENDING.add(task)
+    task.add_done_callback(_PENDING.discard)
+
+
+def _greet(chosen: argparse.Namespace, house: House, port: int) -> None:
+    """The line for every notebook of the class; the names of clients are not asked for."""
+    host = chosen.host if chosen.host not in ("0.0.0.0", "::") else "THIS-MACHINE"
+    tokens = _tokens(chosen.students)
+    house.tokens = Tokens(tokens)
+    where = house.desk.here["where"]
+    _say(f"\nThe class's chip: {where.get('devices', '?')} × {where.get('device_kind', '?')} ({chosen.on}). "
+         f"Records: {house.desk.file}\nFor the notebooks, before they start or in a first cell (%env …):\n")  # fmt: skip
+    for token in tokens:
+        _say(f'    MESHWORK_CLASS="http://{host}:{port} {token}"')
+    _say("\nCtrl-C here ends it." if chosen.host in LOOPBACK else f"\n{OPEN.format(port=port)}\nCtrl-C here ends it.")
+
+
+def _tokens(students: int) -> dict[str, str]:
+    """Each token and whose it is; one for the class ("": its notebooks name themselves) unless students have theirs."""
+    if students:
+        return {secrets.token_urlsafe(16): f"student {number}" for number in range(1, students + 1)}
+    return {os.environ.get(TOKEN) or secrets.token_urlsafe(16): ""}
+
+
+def _say(words: str, status: int = 0) -> int:
+    print(words, file=sys.stderr if status else sys.stdout, flush=True)
+    return status
