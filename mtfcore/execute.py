@@ -7,6 +7,7 @@ shape that results is checked against the step's sharding. Next file to read: `r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ from mtfcore.sharding import Axes
 from mtfcore.steps import INPUT, OUTPUT, Program, Step, keeps_nan
 
 Record = dict[tuple[int, ...], Array]  # path of a step → the value it made
+# Where the device that runs stands along axes; another answer where one device's share runs alone (measuring.share).
+STANDS: ContextVar[Callable[[Any], Any]] = ContextVar("stands", default=lax.axis_index)
 
 
 def interpret(program: Program, inputs: Sequence[Array], record: Record | None = None) -> list[Array]:
@@ -61,16 +64,16 @@ def _one(step: Step, arrays: list[Array], mesh: Mesh) -> Array:
 def _start(step: Step, mesh: Mesh) -> Any:
     """Where this device's part of a looked-up dimension begins, or the rows that it needs of what it holds."""
     if step.kind == "trim":
-        own = lax.axis_index(step.after.on[step.params["dim"]])
+        own = _index(step.after.on[step.params["dim"]])
         return step.params["start"] + own * step.params["step"]
     if step.kind in ("part", "put"):
-        return tuple(spot.first(lax.axis_index, mesh) for spot in step.params["spots"])
+        return tuple(spot.first(_index, mesh) for spot in step.params["spots"])
     if step.kind not in ("gather", "scatter", "cumsum", "top_k", "write"):
         return 0
     table = {"gather": step.before[-1], "scatter": step.after}.get(step.kind, step.before[0])
     dim = step.params["dim"]
     on = table.on[dim]
-    return lax.axis_index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
+    return _index(on) * table.local_shape(mesh)[table.names.index(dim)] if on else 0
 
 
 def _part(step: Step, mesh: Mesh) -> tuple[tuple[int, ...], tuple[Any, ...]]:
@@ -78,7 +81,7 @@ def _part(step: Step, mesh: Mesh) -> tuple[tuple[int, ...], tuple[Any, ...]]:
     if step.kind not in ("random", "dropout"):
         return (), ()
     s = step.after
-    starts = [lax.axis_index(on) * n if on else 0 for on, n in zip(s.axes, s.local_shape(mesh), strict=True)]
+    starts = [_index(on) * n if on else 0 for on, n in zip(s.axes, s.local_shape(mesh), strict=True)]
     return s.shape, tuple(starts)
 
 
@@ -103,17 +106,21 @@ def _repeat(step: Step, arrays: list[Array], recording: bool) -> tuple[list[Arra
     return [*after, *outputs], record
 
 
+def _index(axes: Axes | str) -> Array:
+    return STANDS.get()(axes)
+
+
 # ---- moves: one JAX call each -----------------------------------------------------------------------------------
 
 
 def _slice(step: Step, array: Array, mesh: Mesh) -> Array:
     (place,), parts = step.params["places"], mesh.group_size(step.axes)
     size = array.shape[place] // parts
-    return lax.dynamic_slice_in_dim(array, lax.axis_index(step.axes) * size, size, place)
+    return lax.dynamic_slice_in_dim(array, _index(step.axes) * size, size, place)
 
 
 def _mask(step: Step, array: Array, mesh: Mesh) -> Array:
-    return jnp.where(lax.axis_index(step.axes) == 0, array, jnp.zeros((), array.dtype))
+    return jnp.where(_index(step.axes) == 0, array, jnp.zeros((), array.dtype))
 
 
 def _all_gather(step: Step, array: Array, mesh: Mesh) -> Array:

@@ -1,7 +1,7 @@
 """Measuring on the TPU or GPU in the room, or on simulated devices that say so: `mtf.measure`.
 
-    found = mtf.measure(prog)                            # → Measured: raw repetitions, compile time apart, answer checked
-    for now in measuring.steps(prog): ...                # the same, with a place to stop before each part
+    found = mtf.measure(prog)                   # → Measured: raw repetitions, compile time apart, answer checked
+    for now in measuring.steps(prog): ...       # the same, with a place to stop before each part
 
 First file to read: `chip_state`, which tells whether there is a chip; then `measured` and `timing`.
 """
