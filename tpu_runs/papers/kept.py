@@ -1,0 +1,53 @@
+"""The committed records of the papers' machines, by name: read, and rewritten as a whole.
+
+    >>> kept()["palm-540b/decode/64@2079/ws2d-batch/int8/v4:4x4x4/x4y4z4"].facts["seconds"]
+
+A file is written beside itself and then put in its own place, so that who reads it finds all of the old records or all
+of the new. Next file to read: `comparing`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from tpu_runs.papers.machine import KINDS
+from tpu_runs.records import COMMITTED, Record, read
+
+
+def file_of(kind: str, folder: Path = COMMITTED) -> Path:
+    """Where the records of one kind of machines are."""
+    return folder / f"papers_{kind}.jsonl"
+
+
+@cache
+def kept(folder: Path = COMMITTED) -> dict[str, Record]:
+    """All of them, by name; what cannot be read is a fault here, since these come with the project."""
+    found: dict[str, Record] = {}
+    for file in (file_of(kind, folder) for kind in KINDS):
+        records, notes = read(file) if file.exists() else ([], [])
+        if notes:
+            raise ValueError(f"{file.name}: " + "; ".join(notes))
+        found |= {record.params["name"]: record for record in records}
+    return found
+
+
+def keep(records: Iterable[Record], folder: Path = COMMITTED) -> None:
+    """Put records in the place of those of the same names."""
+    everything = kept(folder) | {record.params["name"]: record for record in records}
+    for kind in {record.params["kind"] for record in everything.values()}:
+        named = sorted(name for name, record in everything.items() if record.params["kind"] == kind)
+        _write(file_of(kind, folder), [everything[name] for name in named])
+    kept.cache_clear()
+
+
+def _write(file: Path, records: list[Record]) -> None:
+    beside = file.with_suffix(".new")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with beside.open("w", encoding="utf-8") as out:
+        out.writelines(record.line() + "\n" for record in records)
+        out.flush()
+        os.fsync(out.fileno())
+    beside.replace(file)
