@@ -36,8 +36,10 @@ def kept(folder: Path = COMMITTED) -> dict[str, Record]:
 
 def keep(records: Iterable[Record], folder: Path = COMMITTED) -> None:
     """Put records in the place of those of the same names."""
+    records = tuple(records)
+    kept.cache_clear()  # another process may have kept some since
     everything = kept(folder) | {record.params["name"]: record for record in records}
-    for kind in {record.params["kind"] for record in everything.values()}:
+    for kind in {record.params["kind"] for record in records}:
         named = sorted(name for name, record in everything.items() if record.params["kind"] == kind)
         _write(file_of(kind, folder), [everything[name] for name in named])
     kept.cache_clear()
