@@ -11,9 +11,11 @@ import pickle
 import select
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 LENGTH = struct.Struct(">Q")
+LOOK_SECONDS = 0.1
 
 
 class Ended(Exception):
@@ -22,6 +24,10 @@ class Ended(Exception):
 
 class TooLate(Exception):
     """Nothing more came within the time."""
+
+
+class Stopped(Exception):
+    """Whoever waited does not want it any more."""
 
 
 def send(fd: int, message: Any) -> None:
@@ -35,22 +41,32 @@ def send(fd: int, message: Any) -> None:
         raise Ended from error
 
 
-def receive(fd: int, seconds: float | None = None) -> Any:
-    """Read one message; `TooLate` if it has not come after so many seconds."""
+def receive(fd: int, seconds: float | None = None, is_stopped: Callable[[], bool] = lambda: False) -> Any:
+    """Read one message; `TooLate` if it has not come after so many seconds, `Stopped` once `is_stopped`."""
     until = None if seconds is None else time.monotonic() + seconds
-    (length,) = LENGTH.unpack(_read(fd, LENGTH.size, until))
-    return pickle.loads(_read(fd, length, until))
+    (length,) = LENGTH.unpack(_read(fd, LENGTH.size, until, is_stopped))
+    return pickle.loads(_read(fd, length, until, is_stopped))
 
 
-def _read(fd: int, length: int, until: float | None) -> bytes:
+def _read(fd: int, length: int, until: float | None, is_stopped: Callable[[], bool]) -> bytes:
     parts = []
     while length:
-        left = None if until is None else max(0.0, until - time.monotonic())
-        if not select.select([fd], [], [], left)[0]:
-            raise TooLate
+        _await(fd, until, is_stopped)
         part = os.read(fd, min(length, 1 << 20))
         if not part:
             raise Ended
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
+
+
+def _await(fd: int, until: float | None, is_stopped: Callable[[], bool]) -> None:
+    """Return once there is something to read."""
+    while True:
+        left = LOOK_SECONDS if until is None else min(LOOK_SECONDS, max(0.0, until - time.monotonic()))
+        if select.select([fd], [], [], left)[0]:
+            return
+        if until is not None and time.monotonic() >= until:
+            raise TooLate
+        if is_stopped():
+            raise Stopped

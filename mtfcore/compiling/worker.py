@@ -1,7 +1,8 @@
 """The compiler's process: waits for programs, compiles each for a slice, answers with texts and sizes.
 
 `process` starts it. A compiler that finds a program it cannot take may end the whole process it runs in; here that is
-this one, not a notebook's kernel. It ends by itself when nothing is asked for a while and when its parent is gone.
+this one, not a notebook's kernel. It ends by itself when nothing is asked for a while, sooner if other compilers wait
+for its room (`turns`), and when its parent is gone.
 What it is sent and what it answers are messages of `messages`. Next file to read: `schedule`.
 """
 
@@ -15,9 +16,13 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
-from mtfcore.compiling.messages import Ended, TooLate, receive, send
+from mtfcore.compiling.messages import Ended, Stopped, TooLate, receive, send
+from mtfcore.compiling.turns import Turns
+
+SHORT_IDLE_SECONDS = 1.0  # while somebody waits for room
 
 
 def main(idle_seconds: float) -> None:
@@ -27,10 +32,16 @@ def main(idle_seconds: float) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
-            request = receive(0, idle_seconds)
+            request = receive(0, idle_seconds, _makes_room())
             send(answers, answer(request))
-        except (Ended, TooLate):
+        except (Ended, TooLate, Stopped):
             return
+
+
+def _makes_room() -> Callable[[], bool]:
+    """Whether it has idled long enough and somebody waits; not all that idle go at once for one who waits."""
+    turns, from_ = Turns(), time.monotonic() + SHORT_IDLE_SECONDS * (1 + os.getpid() % 10 / 10)
+    return lambda: time.monotonic() > from_ and turns.is_wanted()
 
 
 def _end_with(parent: int) -> None:

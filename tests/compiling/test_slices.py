@@ -57,6 +57,21 @@ def test_a_mesh_that_does_not_fit_is_refused_with_one_that_does():
         mtf.compile(small(), "v5e:1x1")
 
 
+def test_an_engine_and_a_run_are_answered_with_what_to_compile():
+    """An engine has several programs; a run or a training step one, by its own name."""
+
+    class Engine:
+        plans = {"prefill": small(), "decode": small()}
+
+    class Run:
+        program = small()
+
+    with pytest.raises(mtf.LayoutError, match=r"Engine has 2 programs, 'prefill', 'decode'; .*plans\['prefill'\], top"):
+        mtf.compile(Engine(), "v5e:2x2")
+    with pytest.raises(mtf.LayoutError, match=r"got a Run; compile what it runs: mtf\.compile\(it\.program, topology"):
+        mtf.compile(Run(), "v5e:2x2")
+
+
 def test_what_is_no_program_and_names_that_are_no_input():
     with pytest.raises(mtf.LayoutError, match=r"expected a program made by mtf\.plan"):
         mtf.compile(lambda x: x, "v5e:2x2")
