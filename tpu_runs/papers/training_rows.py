@@ -32,6 +32,7 @@ GROWING_2D = (
 GROWING_3D = (("v2:2x2", 2), ("v2:4x8", 4), ("v2:16x16", 8))  # and the width of the residual stream with planes
 TWO_LAYERS = "batch:16384 io:2048 hidden:8192"  # Table 1's layers, on 4 rows, 4 columns and 2 planes
 LAYOUTS = ("", "batch:all", "hidden:all", "batch:rows hidden:cols", "batch:rows hidden:cols io:planes")
+LARGEST = {False: 28, True: 44}  # layers computed again → heads: found by halving, held by the records of both sides
 CUTS = ((64, 1, 1), (8, 8, 1), (4, 4, 4))  # Appendix B on 64 processors: slabs, pencils, cubes
 
 
@@ -46,7 +47,7 @@ def meshes() -> tuple[Machine, ...]:
 
 
 def recomputed() -> tuple[Machine, ...]:
-    """Where a layer's inside is computed again in the backward pass: on the paper's own mesh, and where no other fits."""
+    """Layers computed again in the backward pass: on the paper's own mesh, and in the cube that else does not fit."""
     return tuple(step("mtf-lm-4.9b", "v2:16x16", mesh, recompute=True) for mesh in (MESHES[1], MESHES[-1]))
 
 
@@ -75,5 +76,18 @@ def products() -> tuple[Machine, ...]:
 
 
 def data_parallel(heads: int, recompute: bool = False) -> Machine:
-    """Table 2's kind of model, d_ff 1,024 a head, whole on each of 32 cores: how large may it be?"""
+    """Table 2's kind of model, d_ff 1,024 a head, whole on each of 32 cores."""
     return step("mtf-lm-0.14b", "v2:4x4", "all:32", recompute=recompute, d_ff=1024 * heads, heads=heads)
+
+
+def largest() -> tuple[Machine, ...]:
+    """Up to the largest that the compiler finds room for, and one head more; the same with layers computed again."""
+    ends = [data_parallel(heads + more, again) for again, heads in LARGEST.items() for more in (0, 1)]
+    return (*own_meshes(dict(list(TABLE_2.items())[:2])), data_parallel(24), *ends)
+
+
+def machines() -> tuple[Machine, ...]:
+    """All of them, each once."""
+    every = (*own_meshes(TABLE_2), *own_meshes(TABLE_3), *meshes(), *recomputed(), *growing_2d(), *growing_3d(),
+             *largest(), *layouts(), *products())  # fmt: skip
+    return tuple({one.name: one for one in every}.values())
