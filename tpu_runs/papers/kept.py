@@ -35,14 +35,19 @@ def kept(folder: Path = COMMITTED) -> dict[str, Record]:
 
 
 def keep(records: Iterable[Record], folder: Path = COMMITTED) -> None:
-    """Put records in the place of those of the same names."""
-    records = tuple(records)
-    kept.cache_clear()  # another process may have kept some since
-    everything = kept(folder) | {record.params["name"]: record for record in records}
-    for kind in {record.params["kind"] for record in records}:
-        named = sorted(name for name, record in everything.items() if record.params["kind"] == kind)
-        _write(file_of(kind, folder), [everything[name] for name in named])
+    """Put records in the place of those of the same names; files of other kinds stay as they are."""
     kept.cache_clear()
+    for kind, new in _by_kind(records).items():
+        everything = {name: record for name, record in kept(folder).items() if record.params["kind"] == kind} | new
+        _write(file_of(kind, folder), [everything[name] for name in sorted(everything)])
+    kept.cache_clear()
+
+
+def _by_kind(records: Iterable[Record]) -> dict[str, dict[str, Record]]:
+    found: dict[str, dict[str, Record]] = {}
+    for record in records:
+        found.setdefault(record.params["kind"], {})[record.params["name"]] = record
+    return found
 
 
 def _write(file: Path, records: list[Record]) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import mtfcore as mtf
@@ -32,10 +31,9 @@ def make(one: Machine, timeout: float = 600.0) -> Record:
     """Plan, compile, and say what came of it."""
     said = {"case": "paper", "origin": "compiled", "params": one.asked(), "versions": versions(), "where": where(one)}
     try:
-        one = with_steps(one)
         program = one.program()
     except LayoutError as error:
-        return Record(**said, status="refused", reason=str(error))
+        return Record(**said, status="refused", reason=str(error)[:300])
     report = mtf.compile(program, one.topology, wiring=one.wiring or None, partitioned=one.partitioned, timeout=timeout)
     said |= {"compile_seconds": round(report.compile_seconds, 2), "facts": facts(report, one)}
     if not report.fits:
@@ -44,19 +42,9 @@ def make(one: Machine, timeout: float = 600.0) -> Record:
     return Record(**said, counts=counts)
 
 
-def with_steps(one: Machine) -> Machine:
-    """A looped machine with the collectives named that are looped, so that it stays the same program."""
-    if "looped" not in one.params or "steps" in one.params:
-        return one
-    from tpu_runs.papers.inference import paying
-
-    return replace(one, params={**one.params, "steps": paying(one.params)})
-
-
 def facts(report: CompiledReport, one: Machine) -> dict[str, Any]:
     """What is kept of a report."""
-    found: dict[str, Any] = {"steps": one.params["steps"]} if "steps" in one.params else {}
-    found["planned_link_bytes"] = plain(report.program.link_bytes().total)
+    found: dict[str, Any] = {"planned_link_bytes": plain(report.program.link_bytes().total)}
     if report.refusal:
         needs = {"needed_bytes": report.refusal.needed_bytes, "available_bytes": report.refusal.available_bytes}
         return found | {"refusal": needs}
@@ -91,7 +79,7 @@ def picture(report: CompiledReport) -> Any:
     """One layer in time."""
     from mtfcore.compiling.timeline import timeline
 
-    return timeline(report, "layer").to_json()
+    return timeline(report).to_json()
 
 
 def plain(number: Any) -> int | float:

@@ -1,0 +1,92 @@
+"""The published latencies, each with the programs that are compiled for it.
+
+    >>> row = rows()[1]
+    >>> row.published.key, [(part.times, len(part.machines)) for part in row.parts]
+    ('Table 2: low latency, decode: latency', [(64, 1)])
+
+A phase runs so many times: a prefill once, a decode step once for each token of the output. Of the programs of a phase
+the fastest counts. Rows measured on GPUs have no compiler here. Next file to read: `making`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import mtfcore as mtf
+from mtfcore.compiling.slices import NAMES
+from mtfcore.reference import Published, latency_rows
+from tpu_runs.papers.inference import choices
+from tpu_runs.papers.machine import Machine
+from tpu_runs.records import Record
+
+PASSES = {
+    "Figure 7: 2D weight-stationary, 256 sequences: latency": 2,
+    "Figure 7: 2D weight-stationary, 512 sequences: latency": 4,
+}  # in one pass the compiler refuses them: its record says by how much
+
+
+@dataclass(frozen=True)
+class Part:
+    """One phase: how often it runs, and the programs that it may be."""
+
+    phase: str
+    times: int
+    machines: tuple[Machine, ...]
+
+    def best(self, records: Mapping[str, Record], model: str = "physical") -> Record | None:
+        """The fastest that is kept and fits."""
+        found = [records[one.name] for one in self.machines if one.name in records]
+        fits = [record for record in found if record.status == "ok"]
+        return min(fits, key=lambda record: seconds_of(record, model), default=None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published latency and its phases."""
+
+    published: Published
+    parts: tuple[Part, ...]
+
+    def seconds(self, records: Mapping[str, Record], model: str = "physical") -> float | None:
+        """Modelled from compiled schedules; None where a phase has no program that fits."""
+        best = [part.best(records, model) for part in self.parts]
+        if None in best:
+            return None
+        return sum(part.times * seconds_of(one, model) for part, one in zip(self.parts, best, strict=True))
+
+
+def seconds_of(record: Record, model: str = "physical") -> float:
+    """Of one run of a compiled program: cycles, and links at their published rates or with the calibrated constants."""
+    return record.facts["seconds"] if model == "physical" else record.facts[model]["seconds"]
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Every published latency on chips that there is a compiler for."""
+    return tuple(_row(row) for row in latency_rows() if mtf.topology(row.setup["topology"]).chip.name in NAMES)
+
+
+def _row(row: Published) -> Row:
+    setup, passes, parts = row.setup, PASSES.get(row.key, 1), []
+    for phase in ("prefill", "decode") if setup["phase"] == "total" else (setup["phase"],):
+        steps = setup["output_tokens"] if phase == "decode" and row.quantity == "latency" else 1
+        parts.append(Part(phase, steps * passes, choices(setup, phase, passes)))
+    return Row(row, tuple(parts))
+
+
+def refused() -> Iterator[Machine]:
+    """Whole batches that run in passes: compiled too, so that their refusal is on record."""
+    for row in rows():
+        if row.published.key in PASSES:
+            yield from choices(row.published.setup, row.published.setup["phase"])
+
+
+def machines() -> dict[str, Machine]:
+    """Every machine by name; those of the rows first, those of effects as they have them."""
+    from tpu_runs.papers import effects
+
+    found = [one for row in rows() for part in row.parts for one in part.machines]
+    found += [*refused(), *effects.machines()]
+    return {one.name: one for one in found}
