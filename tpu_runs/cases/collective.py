@@ -104,7 +104,7 @@ def _sweep(mesh: str, kinds: tuple[str, ...], sizes: tuple[int, ...], **more: st
 
 
 CASE = Case(
-    "collective", "one collective by kind, size and axes", PARAMS, program, faults,
+    "collective", "one collective by kind, size and axes", PARAMS, program, faults, shares=False,
     sweeps={
         "simulated": (*_sweep("x:4", KINDS, (2**14,)), *_sweep("x:2 y:2", ("all_gather",), (2**14,), axes="y")),
         "chip": (),  # one chip sends nothing

@@ -123,6 +123,7 @@ class Case:
     faults: Callable[[Params], list[str]] = lambda params: []  # of parameters that are legal one by one
     size: Callable[[Case, Params], int] = _planned_bytes
     run: Callable[..., Iterator[Any]] | None = None
+    shares: bool = True  # whether one device's part alone says something
     sweeps: Mapping[str, tuple[Params, ...]] = field(default_factory=dict)  # one for each of `SWEEPS`
 
     def bytes(self, params: Params) -> int:

@@ -131,7 +131,7 @@ def _steps(model: str, batches: tuple[int, ...], **more: object) -> tuple[Params
     return tuple({"model": model, "batch": batch, **more} for batch in batches)
 
 
-TINY = {"model": "tiny-palm", "mesh": "x:2 y:2 z:2", "weights": "f32", "cache": "f32"}
+TINY = {"model": "tiny-palm", "mesh": "x:2 y:2", "weights": "f32", "cache": "f32"}
 PREFILL = {"phase": "prefill", "cached_tokens": 0}
 
 LAYER = Case(
