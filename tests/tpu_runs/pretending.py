@@ -6,7 +6,6 @@ Every run that starts writes its `tag` into the file that PRETENDING_LOG names, 
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections import namedtuple
 from collections.abc import Generator
@@ -55,7 +54,7 @@ def rows(case: str, params: dict[str, Any], on: str) -> Generator[Step, None, Re
         yield Step(done, params["steps"], f"repetition {done + 1}")
         time.sleep(params["ms"] / 1000)
     if params["then"] == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(9)
     if params["then"] == "fault":
         raise RuntimeError("the device said no")
     return Record(case=case, params=params, seconds=[params["ms"] / 1000] * params["steps"], where=WHERE,

@@ -94,7 +94,8 @@ class House:
 
 
 def _gib(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:,.3g} GiB"
+    amount = n_bytes / 2**30
+    return f"{amount:,.0f} GiB" if amount >= 100 else f"{amount:.2g} GiB"
 
 
 class Handler(RequestHandler):

@@ -14,13 +14,14 @@ HTTP pages are off. Next file to read: `worker`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from typing import Any, Protocol
 
 import dask.config
 import psutil
-from distributed import Client, Future, LocalCluster, Security
+from distributed import Client, Future, Nanny, Scheduler, Security
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from tpu_runs.serve import worker
@@ -66,20 +67,23 @@ class Engine:
 
     def __init__(self, menu: str, on: str) -> None:
         self.menu, self.on, self.up = menu, on, False
+        self._nanny: Nanny | None = None
         self._futures: dict[str, Future] = {}
         self._asking: set[asyncio.Future[Any]] = set()
 
     async def start(self, listener: Listener) -> None:
         """Start the scheduler and its worker; back when the worker answers."""
         dask.config.set(QUIET)
-        self._cluster = await LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, asynchronous=True, host="127.0.0.1",
-            security=Security.temporary(), dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",
-            memory_limit=0, resources={"chip": 1}, silence_logs=logging.CRITICAL,
-        )  # fmt: skip
-        self._client = await Client(self._cluster, asynchronous=True, set_as_default=False)
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the desk tells what clients need to know
+        shared: dict[str, Any] = {"host": "127.0.0.1", "protocol": "tls://", "security": Security.temporary(),
+                                  "dashboard": False, "dashboard_address": "127.0.0.1:0"}  # fmt: skip
+        self._scheduler = await Scheduler(**shared)
+        self._nanny = await Nanny(self._scheduler.address, nthreads=1, memory_limit=0, resources={"chip": 1},
+                                  silence_logs=logging.CRITICAL, **shared)  # fmt: skip
+        self._client = await Client(self._scheduler.address, security=shared["security"], asynchronous=True,
+                                    set_as_default=False)  # fmt: skip
         self.up = True
-        self._cluster.scheduler.add_plugin(_Ears(self, listener))
+        self._scheduler.add_plugin(_Ears(self, listener))
 
     def submit(self, key: str, case: str, params: dict[str, Any], priority: int) -> None:
         """Put a run into the queue. What travels is JSON text, checked before."""
@@ -103,19 +107,19 @@ class Engine:
 
     def kill(self) -> None:
         """End the worker and all it started, at once; the nanny starts another."""
-        for nanny in self._cluster.workers.values():
-            _kill(nanny.pid)
+        _kill(self._nanny.pid)
 
     async def close(self) -> None:
         """End all that was started, whatever it is doing."""
-        pids = [nanny.pid for nanny in self._cluster.workers.values()]
-        try:
-            await self._client.close()
-            async with asyncio.timeout(5):
-                await self._cluster.close()
-        except TimeoutError:  # a worker deep in a run: not asked again
-            for pid in pids:
-                _kill(pid)
+        if self._nanny is None:
+            return
+        self._nanny.close_gracefully()  # it shall not start another
+        self.kill()  # nothing is lost with it: every answer was reported when it was there
+        with contextlib.suppress(TimeoutError):  # a worker that was just starting ends with this process
+            async with asyncio.timeout(8):
+                await self._client.close()
+                await self._nanny.close()
+                await self._scheduler.close()
 
     def _send(self, function: Any, key: str, priority: int, **more: Any) -> None:
         request = json.dumps({"menu": self.menu, "on": self.on, **more})
@@ -132,7 +136,5 @@ def _kill(pid: int | None) -> None:
     except (psutil.NoSuchProcess, TypeError):
         return
     for member in family:
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             member.kill()
-        except psutil.NoSuchProcess:
-            continue

@@ -46,7 +46,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=8899, help="the port (8899); 0: any free one")
     parser.add_argument("--host", default="127.0.0.1", help="the address to answer at; 0.0.0.0 opens it to the room")
     parser.add_argument("--students", type=int, default=0, metavar="N",
-                        help="a token for each of N students instead of one for all: turns then go by token")  # fmt: skip
+                        help="a token for each of N students, not one for all: turns go by token")  # fmt: skip
     parser.add_argument("--limit", type=float, default=Limits.run_seconds, metavar="SECONDS",
                         help="a run that takes longer is ended (%(default)g)")  # fmt: skip
     parser.add_argument("--records", type=Path, help="the file to keep records in (default: your own of this month)")
@@ -173,7 +173,8 @@ def _greet(chosen: argparse.Namespace, house: House, port: int) -> None:
     house.tokens = Tokens(tokens)
     where = house.desk.here["where"]
     _say(f"\nThe class's chip: {where.get('devices', '?')} × {where.get('device_kind', '?')} ({chosen.on}). "
-         f"Records: {house.desk.file}\nFor the notebooks, before they start or in a first cell (%env …):\n")  # fmt: skip
+         f"Records: {house.desk.file}\n"
+         "For the notebooks, before they start or in a first cell (%env …):\n")  # fmt: skip
     for token in tokens:
         _say(f'    MESHWORK_CLASS="http://{host}:{port} {token}"')
     _say("\nCtrl-C here ends it." if chosen.host in LOOPBACK else f"\n{OPEN.format(port=port)}\nCtrl-C here ends it.")

@@ -1,7 +1,7 @@
 """Fair turns: in each round every client who waits is served once, so that one who floods delays only himself.
 
     turns = Turns()
-    [turns.place("ann", []), turns.place("ann", [0]), turns.place("ben", [])]      # rounds 0, 1 and 0: ben before ann's 2nd
+    turns.place("ann", []), turns.place("ann", [0]), turns.place("ben", [])  # rounds 0, 1, 0: ben before ann's second
 
 A request's round is fixed when it comes: the one being served, or the one after the client's latest. Round and number
 of arrival become Dask's priority, so the queue is the scheduler's own and outlives its worker. (Fair queueing by
