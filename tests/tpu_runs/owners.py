@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -73,8 +74,25 @@ class Owner:
         family = self.family()
         self.process.send_signal(number)
         status = self.process.wait(timeout=20)
-        assert psutil.wait_procs(family, timeout=10)[1] == [], "something that the owner started is still there"
+        assert left_of(family) == [], "something that the owner started is still there"
         return status
+
+
+def left_of(family: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run after some seconds; one that ended and that nobody has asked after yet does not run."""
+    deadline = time.monotonic() + 10
+    while left := [process for process in family if _runs(process)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    return left
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ def check(case: str, params: dict[str, Any]) -> dict[str, Any]:
     return full
 
 
-def size(case: str, params: dict[str, Any]) -> int:
+def size(case: str, params: dict[str, Any], on: str) -> int:
     return params["gib"] * 2**30
 
 

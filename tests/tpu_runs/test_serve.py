@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.tpu_runs.owners import Owner, owner
+from tests.tpu_runs.owners import Owner, left_of, owner
 from tpu_runs.asking import Asked, AskingError, Class, OwnerAway, RequestRefused, WrongToken, ask, the_class
 
 pytestmark = pytest.mark.xdist_group("class")
@@ -171,7 +170,7 @@ REFUSED = {
         b'{"case": "sleep", "params": {"gib": 1000000}}',
         {},
         400,
-        "1,000,000 GiB on a device .modelled.; one",
+        "1,000,000 GiB of this computer .modelled.; 16 GiB",
     ),
     "too much": (b'{"case": "' + b"x" * 20_000 + b'"}', {}, 413, "at most 16,384"),
     "no token": (b'{"case": "sleep"}', {"Authorization": ""}, 401, "the token is missing or wrong"),
@@ -225,9 +224,8 @@ def test_the_client_says_what_is_wrong(here: Owner, monkeypatch: pytest.MonkeyPa
 
 def test_only_loopback_and_only_our_own_processes_may_speak_to_the_scheduler(here: Owner) -> None:
     """Dask sends pickles: whoever may speak to it may run code. Its pages are off, and it wants our certificate."""
-    ports = {
-        (c.laddr.ip, c.laddr.port) for p in here.family() for c in p.net_connections("tcp") if c.status == "LISTEN"
-    }
+    open_ends = [end for process in here.family() for end in process.net_connections("tcp") if end.status == "LISTEN"]
+    ports = {(end.laddr.ip, end.laddr.port) for end in open_ends}
     assert {ip for ip, _ in ports} == {"127.0.0.1"}
     ours = int(here.address.rsplit(":", 1)[1])
     kinds = [speak(port) for _, port in ports if port != ours]
@@ -272,7 +270,8 @@ def test_an_owner_killed_outright_takes_its_worker_along(tmp_path: Path) -> None
     with owner(tmp_path) as killed:
         family = killed.family()
         killed.process.kill()
-        assert psutil.wait_procs(family, timeout=10)[1] == []
+        assert left_of(family) == []
+        killed.process.wait()
 
 
 def test_an_owner_without_a_chip_says_so_and_ends(tmp_path: Path) -> None:

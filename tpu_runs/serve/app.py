@@ -70,12 +70,13 @@ class House:
         asked = read_request(content_type, body, self.limits)
         try:
             params = self.menu.check(asked.case, asked.params)
-            n_bytes = self.menu.size(asked.case, params)
+            n_bytes = self.menu.size(asked.case, params, self.engine.on)
         except ValueError as fault:
             raise Refused(400, str(fault)) from None
-        if self.device_bytes is not None and n_bytes is not None and n_bytes > self.device_bytes:
-            raise Refused(400, f"{asked.case} with these params needs about {_gib(n_bytes)} on a device (modelled); "
-                               f"one here has {_gib(self.device_bytes)}: choose a smaller size")  # fmt: skip
+        if self.device_bytes is not None and n_bytes > self.device_bytes:
+            of = "this computer" if self.engine.on == "simulated" else "each device"
+            raise Refused(400, f"{asked.case} with these params needs about {_gib(n_bytes)} of {of} (modelled); "
+                               f"{_gib(self.device_bytes)} are there: choose smaller ones")  # fmt: skip
         return Request(asked.case, params, asked.fresh)
 
     def status(self) -> dict[str, Any]:
