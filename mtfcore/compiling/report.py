@@ -4,6 +4,7 @@
     >>> report
     <CompiledReport decode for v4:4x4x4: 16 collectives, 4 not as planned, 8.44 GiB a device, 28.5 ms (modelled …)>
     >>> print(report)                          # the table
+    >>> print(report.fusion_table())           # FLOPs, bytes and cycles of each fusion
     >>> report.text, report.stablehlo          # the scheduled HLO; what was handed to the compiler
 
 Nothing ran: times are modelled from compiled schedule, everything else is compiled. Next file to read: `programs`.
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from mtfcore.compiling.collectives import Sent, collectives, total_link_bytes
 from mtfcore.compiling.differences import Difference, difference
+from mtfcore.compiling.fusions import Fusion, fusion_table, fusions
 from mtfcore.compiling.matching import Match, Planned, matches, planned
 from mtfcore.compiling.memory import Compiled, Refusal
 from mtfcore.compiling.schedule import Schedule, read
@@ -148,6 +150,11 @@ class CompiledReport:
                 found[slot.step] = found.get(slot.step, 0) + slot.times * slot.cycles
         return found
 
+    @cached_property
+    def fusions(self) -> list[Fusion]:
+        """What takes cycles or multiplies: cycles, FLOPs, bytes in and out, and the share, in the schedule's order."""
+        return fusions(self.schedule)
+
     # ---- for people ------------------------------------------------------------------------------------------------
 
     @property
@@ -160,6 +167,10 @@ class CompiledReport:
         from mtfcore.compiling.report_table import report_table
 
         return report_table(self)
+
+    def fusion_table(self, most: int = 20) -> Table:
+        """The fusions that take most cycles, the dearest first."""
+        return fusion_table(self, most)
 
     @property
     def rows(self) -> list[Row]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtfcore.compiling.collectives import Sent
 from mtfcore.compiling.differences import Difference, sent_bytes
 from mtfcore.compiling.matching import Match
 from mtfcore.compiling.timing import ORIGIN
@@ -23,6 +24,7 @@ COLUMNS = (
     Column("planned_bytes", "sends", format_bytes, is_number=True),
     Column("compiled", "compiled", wraps=True),
     Column("compiled_bytes", "sends", format_bytes, is_number=True),
+    Column("groups", "groups"),
     Column("is_async", "async", lambda yes: "yes" if yes else ""),
     Column("times", "times", is_number=True),
     Column("why", "why", wraps=True, below=True),
@@ -50,6 +52,8 @@ def match_row(match: Match, how: Difference) -> Row:
         "planned": " and ".join(f"{p.kind} over {format_axes(p.axes)}" for p in match.planned),
         "planned_bytes": plan,
         "compiled": ", ".join(dict.fromkeys(names)),
+        "groups": ", ".join(dict.fromkeys(filter(None, map(_groups, match.compiled)))),
+        "sent": [sent_row(sent) for sent in match.compiled],
         "compiled_bytes": made,
         "is_async": any(sent.is_async for sent in match.compiled),
         "times": max(times),
@@ -57,6 +61,20 @@ def match_row(match: Match, how: Difference) -> Row:
         "why": how.why,
         "differs": bool(how.words),
     }
+
+
+def sent_row(sent: Sent) -> Row:
+    """One compiled collective, exactly: bytes are those that one device holds before, and that it sends each time."""
+    return {
+        "name": sent.name, "kind": sent.kind, "axes": sent.axes, "whole": sent.whole, "group": sent.group,
+        "groups": sent.groups, "n_bytes": sent.n_bytes, "parts": sent.parts, "dtypes": sent.dtypes,
+        "link_bytes": sent.link_bytes, "times": sent.times, "is_async": sent.is_async,
+    }  # fmt: skip
+
+
+def _groups(sent: Sent) -> str:
+    """How many groups of how many devices; a permute has pairs instead."""
+    return "" if sent.kind == "permute" else f"{len(sent.groups)} of {sent.group}"
 
 
 def _notes(report: CompiledReport) -> list[str]:
