@@ -6,7 +6,8 @@
 
 Cycles and FLOPs are those of one run; `times` says how often it runs, and the share is that of all cycles, loops
 multiplied. Bytes are those of the arrays that it reads and writes, wherever they lie: of a stack that it takes one
-layer of, that layer; of a cache that it writes a row into, that row. Cycles leave out links, which `timing` adds. Next file to read: `timing`.
+layer of, that layer; of a cache that it writes a row into, that row. Cycles leave out links, which `timing`
+adds. Next file to read: `timing`.
 """
 
 from __future__ import annotations
