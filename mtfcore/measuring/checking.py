@@ -20,7 +20,7 @@ import numpy as np
 
 from mtfcore.dtypes import is_float, itemsize, long_name
 from mtfcore.measuring import filling
-from mtfcore.measuring.places import free_bytes
+from mtfcore.measuring.places import free_bytes, near
 from mtfcore.numbers import format_bytes, quantity
 from mtfcore.steps import Port, Program
 from mtfcore.tensor import Graph
@@ -56,7 +56,7 @@ def oracle_bytes(graph: Graph) -> int:
 
 def oracle_device(program: Program, devices: Sequence[Any]) -> tuple[Any, str]:
     """Where the oracle runs, and its name; (None, why not) where it fits nowhere."""
-    needed, flops, first = oracle_bytes(program.graph), program.flops() * program.mesh.size, devices[0]
+    needed, flops, first = oracle_bytes(program.graph), program.flops() * program.mesh.size, near(devices)
     beside = first.platform != "cpu"
     cpu = _cpu() if beside else first
     if cpu is not None and needed <= ORACLE_BYTES and (not beside or flops <= ORACLE_FLOPS):
@@ -71,7 +71,7 @@ def _cpu() -> Any:
     import jax
 
     try:
-        return jax.devices("cpu")[0]
+        return jax.local_devices(backend="cpu")[0]
     except RuntimeError:  # JAX_PLATFORMS names the chip alone
         return None
 

@@ -85,6 +85,13 @@ def _of_nodes(devices: Sequence[Any]) -> list[list[int]]:
     return [[len(devices)]] if hosts == 1 else [[len(devices) // hosts, hosts]]
 
 
+def near(devices: Sequence[Any]) -> Any:
+    """The first of them that this host holds: of several hosts each asks, and checks on, a device of its own."""
+    import jax
+
+    return next((device for device in devices if device.process_index == jax.process_index()), devices[0])
+
+
 def memory(device: Any) -> dict[str, int]:
     """Bytes of a device in use, at most in use so far, and in all; empty where it does not tell (a CPU)."""
     said = device.memory_stats() or {}

@@ -135,7 +135,7 @@ class Runs:
         return Measured(
             subject.program.name, str(subject.program.mesh), seconds, self.compile_seconds, warm_up + 1, place,
             places.versions(), check, _counts(subject.program, chip), subject.share, subject.names,
-            places.memory(devices[0]), _peak(subject.program, chip),
+            places.memory(places.near(devices)), _peak(subject.program, chip),
         )  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def carried_places(program: Program) -> dict[int, int]:
 
 def expect_room(subject: Subject) -> None:
     """Refuse what the memory model says cannot fit, before anything is made; simulated devices share one memory."""
-    first = subject.devices[0]
+    first = places.near(subject.devices)
     here = len(subject.devices) if first.platform == "cpu" else 1
     needed, free = subject.expected_bytes * here, places.free_bytes(first)
     if needed <= free:
