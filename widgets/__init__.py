@@ -26,6 +26,8 @@ _HOME = {
     "feedforward": "widgets.explorers.feedforward",
     "attention": "widgets.explorers.attention",
     "generate": "widgets.explorers.generate",
+    "run": "widgets.explorers.run",
+    "timeline": "widgets.explorers.timeline",
     "Frame": "widgets.frame",
     "Shown": "widgets.frame",
     "Refused": "widgets.frame",

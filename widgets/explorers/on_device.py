@@ -1,0 +1,200 @@
+"""The button "Run on device" that explorers share: one program of the settings, on the chip in the room or the class's.
+
+    class Roofline(OnDevice, Frame):
+        def device_state(self, state):                  # the settings that decide what is run
+            return {name: state[name] for name in ("model", "batch")}
+        def device_program(self, settings):             # and the program, with the slice that its links are modelled on
+            return mtf.model.plan_phase(...), "v4:4x4x4"
+        def draw(self, **state):
+            facts["device"] = self.device_facts()       # the measured point, stamped, aged when the settings move on
+
+What was measured is kept as a record, so it stands again on the axes when the notebook is opened tomorrow. Where
+nothing is attached, one sentence says so. `measure` and `chips` take another measurer, as tests do; with
+MESHWORK_CLASS set, the class's owner is asked, for what `device_case` can put as one of its cases. Next file to read:
+`run_jobs`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterator
+from threading import Event
+from typing import Any, ClassVar
+
+import mtfcore as mtf
+from mtfcore.errors import DeviceError
+from tpu_runs.asking import AskingError, in_words, the_class
+from tpu_runs.records import Record
+from widgets.controls import Button, Control
+from widgets.explorers import run_jobs
+from widgets.explorers.history import OF, History, kind_of
+from widgets.figures.on_device import point_facts
+from widgets.frame import Progress, Result
+from widgets.state import State
+
+JOB = "job"  # among a job's settings: which button it is of
+REPEATS = 5
+
+
+class OnDevice:
+    """What explorers inherit before `Frame`; see the module's text."""
+
+    measure: ClassVar[Any] = None  # None: mtfcore.measuring.steps
+    chips: ClassVar[Any] = None  # None: mtfcore.measuring.chip_state
+    instead: ClassVar[str] = "the same runs simulated by Run"
+    repeats = REPEATS
+
+    def __init__(self, **settings: Any) -> None:
+        self.history = History()
+        self.last: dict[str, Record] = {}  # of each kind, of this session: shown greyed when the settings move on
+        self._job, self._request, self.stopping = "", None, Event()
+        super().__init__(**settings)
+
+    # What an explorer gives -------------------------------------------------------------------------------------
+
+    def device_state(self, state: State) -> State:
+        """The settings that decide what is run."""
+        return self.run_settings()
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The program, and the slice on which links are modelled where only one device's share is run."""
+        raise NotImplementedError
+
+    def device_case(self, settings: State) -> tuple[str, State] | None:
+        """The same as a case of `tpu_runs`, for the class's owner; None where it is none."""
+        return None
+
+    # Buttons ----------------------------------------------------------------------------------------------------
+
+    def run_buttons(self) -> list[Control]:
+        """Run on device, before Stop."""
+        own = super().run_buttons() or [Button("stop", None, "Stop", "run", enabled=self.measuring)]
+        hint = "on the TPU or GPU of this computer, or of the class"
+        device = Button("device", None, "Run on device", own[-1].group, hint, enabled=not self.measuring)
+        return [*own[:-1], device, own[-1]]
+
+    def press_run(self, name: str) -> bool:
+        """Handle this button; a class that is asked hears of Stop at once."""
+        if name == "device":
+            self.start_job("measured", self.run_on_device)
+            return True
+        if name == "stop":
+            self.stopping.set()
+            if self._request is not None:
+                self._request.cancel()
+        return super().press_run(name)
+
+    def start_job(self, kind: str, job: Any) -> None:
+        """Start a job of these settings, which returns a record; nothing while another is on."""
+        if self._true and not self.measuring:  # what is refused has no program; the line says why
+            self.queue.start(job, {JOB: kind, **self.device_state(self.state)})
+
+    # Running ----------------------------------------------------------------------------------------------------
+
+    def run_on_device(self, settings: State) -> Iterator[Progress]:
+        """Ask the class where one is named, else the chip of this computer."""
+        own = without_job(settings)
+        try:
+            asking = the_class()
+            if asking is not None:
+                return (yield from self._ask(asking, own))
+        except AskingError as fault:
+            raise DeviceError(str(fault)) from None
+        program, topology = self.device_program(own)
+        return (yield from run_jobs.attached(program, own, self.call, topology, self.repeats, type(self).measure,
+                                             type(self).chips, self.instead))  # fmt: skip
+
+    def _ask(self, asking: Any, settings: State) -> Iterator[Progress]:
+        found = self.device_case(settings)
+        if found is None:
+            raise DeviceError("the class's owner runs collectives and whole phases, and this is neither: the explorer "
+                              "`run` has both")  # fmt: skip
+        yield Progress(0, 1, "asking the class's owner")
+        self._request = asking.start(*found)
+        try:
+            record = self._request.wait(progress=lambda told: self._mark(True, in_words(told)))
+        finally:
+            self._request = None
+        if record.status in ("failed", "refused"):
+            raise DeviceError(f"the class's run ended: {record.reason}")
+        facts = {**record.facts, OF: self.call, "name": found[0], "asked": record.id}
+        return dataclasses.replace(record, id=uuid.uuid4().hex, params=settings, facts=facts)
+
+    # What comes of it -------------------------------------------------------------------------------------------
+
+    def _begun(self, settings: State) -> None:
+        self._job = settings.get(JOB, "")
+        self.stopping.clear()
+        super()._begun(settings)
+
+    def _progress(self, progress: Progress) -> None:
+        if self._job:
+            self._mark(True, progress.text, progress.done, progress.total)
+        else:
+            super()._progress(progress)
+
+    def _finished(self, result: Result) -> None:
+        if JOB not in result.settings:
+            super()._finished(result)
+            return
+        kind, own = result.settings[JOB], without_job(result.settings)
+        record = result.value
+        if result.stopped or not isinstance(record, Record):
+            origin = "compiled" if kind == "compiled" else "measured"
+            record = run_jobs.unfinished(own, self.call, "stopped", "stopped by hand", origin)
+        self.keep(kind, record)
+        self._mark(False, self.job_stamp(kind, record))
+
+    def _failed(self, fault: BaseException) -> None:
+        if not self._job:
+            super()._failed(fault)
+            return
+        if self.stopping.is_set() and isinstance(fault, DeviceError):  # it was stopped, which it says as a fault
+            self._mark(False, "stopped")
+            return
+        self._mark(False, "nothing was run" if isinstance(fault, (DeviceError, mtf.LayoutError)) else "the run failed")
+        self.tell(fault)
+
+    def keep(self, kind: str, record: Record) -> None:
+        """Keep a record, and draw what it changes."""
+        self.history.add(record)
+        if record.status in ("ok", "refused"):
+            self.last[kind] = record
+        with self.drawing:
+            self._notes = [*self._said, *([self.history.note] if self.history.note else [])]
+            self._redraw()
+            self.refresh_still()
+
+    def job_stamp(self, kind: str, record: Record) -> str:
+        """What has just ended; a time is a device's or is not said."""
+        said = {"measured": "run on the device", "simulated": "run, and checked", "compiled": "compiled"}
+        return "stopped" if record.status == "stopped" else said[kind]
+
+    def found(self, kind: str) -> tuple[Record | None, str]:
+        """The newest record of these settings; else the last of this session, and for which settings it is."""
+        state = self.device_state(self.state)
+        if (record := self.history.newest(self.call, state, kind)) is not None:
+            return record, ""
+        if (record := self.last.get(kind)) is not None:
+            return record, differs(record.params, state)
+        return None, ""
+
+    def device_facts(self) -> dict[str, Any] | None:
+        """The measured point of these settings, or the last one with the settings that it is of."""
+        record, old = self.found("measured")
+        return point_facts(record, old) if record is not None and record.seconds else None
+
+
+def without_job(settings: State) -> State:
+    """The settings themselves."""
+    return {name: value for name, value in settings.items() if name != JOB}
+
+
+def differs(params: State, state: State) -> str:
+    """In what a record's settings are others, the first two of them."""
+    found = [f"{name.replace('_', ' ')} {value}" for name, value in params.items() if state.get(name) != value]
+    return f"{', '.join(found[:2]) or 'others'}{' …' if len(found) > 2 else ''}"
+
+
+__all__ = ["JOB", "OnDevice", "differs", "kind_of", "without_job"]

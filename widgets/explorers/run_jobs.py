@@ -1,0 +1,212 @@
+"""The three jobs of the run explorer, each a generator that can be stopped between its parts and returns a record.
+
+    for progress in simulated(program, asked, repeats=3): ...     # values on this computer's devices, no hardware speed
+    for progress in compiled(program, "v4:4x4x4", asked): ...     # what the compiler for a slice makes of it
+    for progress in attached(program, "v4:4x4x4", asked): ...     # the chip in the room, or the class's
+
+`explorer` and the settings go into every record, which is how it is found again. Next file to read: `history`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Generator, Mapping
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import mtfcore as mtf
+from mtfcore.errors import DeviceError
+from tpu_runs.records import Record
+from widgets.explorers.history import OF
+from widgets.frame import Progress
+from widgets.numbers import count, quantity
+from widgets.state import State
+
+if TYPE_CHECKING:
+    from mtfcore.compiling import CompiledReport
+    from mtfcore.measuring import Measured
+
+Job = Generator[Progress, None, Record]
+MOST_DEVICES, MOST_BYTES = 64, 1 << 30
+CASE = "program"
+
+
+# ---- simulated
+
+
+def too_large(program: mtf.Program) -> str:
+    """Why this computer cannot play the devices; nothing where it can."""
+    held = program.memory() * program.mesh.size
+    if program.mesh.size > MOST_DEVICES:
+        return (f"{program.name} on mesh '{program.mesh}' needs {program.mesh.size:,} devices; "
+                f"simulated ones are at most {MOST_DEVICES}")  # fmt: skip
+    if held > MOST_BYTES:
+        return (
+            f"{count(program.mesh.size, 'simulated device')} would hold {quantity(held, 'iB')} [modelled] of "
+            f"{program.name} in this computer's memory; the limit here is {quantity(MOST_BYTES, 'iB')}. Compiling "
+            "needs none of it, and neither does the model of its time"
+        )
+    return ""
+
+
+def simulated(program: mtf.Program, settings: State, explorer: str, repeats: int, measure: Any = None) -> Job:
+    """Run it on simulated devices: the answer checked, bytes and FLOPs counted in what ran."""
+    yield Progress(0, 1, f"starting {count(program.mesh.size, 'simulated device')}")
+    run = mtf.simulate(program)  # which starts as many devices as are needed, if JAX has not started
+    found = yield from _measured(measure, program, on="simulated", repeats=repeats)
+    counts = mtf.count(run.fn, *run.shapes)
+    counted = {"flops": counts.flops, "sent": plain(counts.link_bytes)}
+    return record_of(found, settings, explorer, {"counted": counted})
+
+
+# ---- attached
+
+
+def attached(
+    program: mtf.Program, settings: State, explorer: str, topology: str, repeats: int, measure: Any = None,
+    chips: Any = None, instead: str = "",
+) -> Job:  # fmt: skip
+    """Run it on the chip in the room; with fewer devices than the mesh needs, one device's share of it."""
+    yield Progress(0, 1, "looking for a chip")
+    state = (chips or _chip_state)(program.mesh)
+    if state.kind not in ("ready", "fewer"):
+        raise DeviceError("; ".join(filter(None, (state.words, instead if state.kind == "none" else state.fix))))
+    found = yield from _measured(measure, program, on="attached", repeats=repeats, topology=topology or None)
+    return record_of(found, settings, explorer, {})
+
+
+def _chip_state(mesh: mtf.Mesh) -> Any:
+    from mtfcore.measuring.chip_state import chip_state
+
+    return chip_state(mesh)
+
+
+def _measured(measure: Any, program: mtf.Program, **options: Any) -> Generator[Progress, None, Measured]:
+    """`mtfcore.measuring.steps`, its progress as ours."""
+    if measure is None:
+        from mtfcore.measuring import steps as measure
+    going = measure(program, **options)
+    try:
+        while True:
+            now = next(going)
+            yield Progress(now.done, now.total, now.text)
+    except StopIteration as done:
+        return done.value
+    finally:
+        going.close()
+
+
+def record_of(found: Measured, settings: State, explorer: str, facts: Mapping[str, Any]) -> Record:
+    """A measurement as a record that is found again by its settings."""
+    share = None
+    if found.share is not None:
+        share = {name: getattr(found.share, name) for name in ("mesh", "left_out", "modelled_link_seconds", "words")}
+    return Record(
+        case=CASE, params=dict(settings), where=dict(found.where), versions=dict(found.versions), commit=commit(),
+        compile_seconds=found.compile_seconds, warm_up=found.warm_up, seconds=list(found.seconds),
+        check=dict(found.check), counts={name: plain(value) for name, value in found.counts.items()}, share=share,
+        facts={OF: explorer, "name": found.name, **facts},
+    )  # fmt: skip
+
+
+def unfinished(settings: State, explorer: str, status: str, reason: str, origin: str = "measured") -> Record:
+    """A run that gave no number, kept with its reason."""
+    return Record(case=CASE, params=dict(settings), status=status, reason=reason, origin=origin, commit=commit(),
+                  facts={OF: explorer})  # fmt: skip
+
+
+# ---- compiled
+
+
+def compiled(
+    program: mtf.Program, settings: State, explorer: str, topology: str, stop: Event, told: Callable[[str], None],
+    compiler: Any = None,
+) -> Job:  # fmt: skip
+    """Hand it to the compiler; its refusal is a record too. `stop` ends it at any moment; `told` hears of waiting."""
+    yield Progress(0, 1, f"compiling for {topology}")
+    report = (compiler or mtf.compile)(program, topology, told=told, stop=stop)
+    yield Progress(1, 1, "reading what the compiler made of it")
+    return compiled_record(report, settings, explorer)
+
+
+def compiled_record(report: CompiledReport, settings: State, explorer: str) -> Record:
+    """What is kept of a report."""
+    from mtfcore.measuring.places import versions
+
+    slice_ = report.topology
+    where = {"platform": "compiler", "device_kind": slice_.chip.title, "devices": slice_.devices,
+             "topology": str(slice_)}  # fmt: skip
+    said = {"case": CASE, "params": dict(settings), "origin": "compiled", "where": where, "versions": versions(),
+            "commit": commit(), "compile_seconds": report.compile_seconds}  # fmt: skip
+    own = {OF: explorer, "name": report.program.name}
+    if report.refusal:
+        return Record(
+            **said, status="refused", reason=f"the compiler finds no room: it {report.refusal}"[:300], facts=own
+        )
+    counts = {"flops": report.counts.flops, "link_bytes": plain(report.link_bytes)}
+    return Record(**said, counts=counts, facts={**own, **report_facts(report)})
+
+
+def report_facts(report: CompiledReport) -> dict[str, Any]:
+    """A report as plain data, small enough for a record."""
+    names = ("seconds", "compute_seconds", "link_seconds", "exposed_link_seconds", "cycles")
+    return {
+        **{name: getattr(report, name) for name in names},
+        "memory": {**vars(report.memory), "total": report.memory.total},
+        "by_axis": sent_by_axis(report), "collectives": len(report.collectives),
+        "differences": list(dict.fromkeys(how.why for _, how in report.differences))[:8],
+        "timeline": _timeline(report),
+    }  # fmt: skip
+
+
+def sent_by_axis(report: CompiledReport) -> dict[str, float]:
+    """Bytes that one device sends over each mesh axis; several axes share as they do in the plan."""
+    from mtfcore.steps import split_by_axis
+
+    orders = {frozenset(one.step.axes): one.step.axes for one in report.planned}
+    found = dict.fromkeys(report.program.mesh.names, Fraction(0))
+    for sent in report.collectives:
+        if sent.axes:
+            axes = orders.get(frozenset(sent.axes), sent.axes)
+            for axis, n_bytes in split_by_axis(_Along(sent, axes), report.program.mesh).items():
+                found[axis] += n_bytes * sent.times
+    return {axis: plain(n_bytes) for axis, n_bytes in found.items()}
+
+
+class _Along:
+    """A compiled collective with its axes in the plan's order."""
+
+    def __init__(self, sent: Any, axes: tuple[str, ...]) -> None:
+        self.kind, self.axes, self.link_bytes = sent.kind, axes, sent.link_bytes
+
+
+def _timeline(report: CompiledReport) -> Any:
+    from mtfcore.compiling.timeline import timeline
+
+    with contextlib.suppress(mtf.LayoutError):  # no loop over layers: then the step itself
+        return timeline(report, "layer").to_json()
+    return timeline(report, "step").to_json()
+
+
+# ---- provenance
+
+
+def plain(number: Any) -> int | float:
+    """A whole number, or where bytes do not divide a fraction."""
+    return int(number) if number == int(number) else float(number)
+
+
+@cache
+def commit() -> str:
+    """The commit of this code, with a + where files differ from it; empty where there is no repository."""
+    root = Path(__file__).parents[2]
+    try:
+        said = [subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, timeout=5, check=True).stdout
+                for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno"))]  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said[0].strip() + ("+" if said[1].strip() else "")

@@ -1,0 +1,123 @@
+"""The program of the run explorer's settings, kept by what it depends on; and the same kind at a small size.
+
+    >>> program_of({**START, "what": "decode layer"}).name
+    'decode'
+    >>> small({**START})["mesh"]                          # what simulated devices can run in a moment
+    'x:2 y:2 z:2'
+
+Whole phases come from `mtf.model.plan_phase`, layers are the same with one layer and a small vocabulary, a feedforward
+layer is that of explorer 8, attention that of explorer 9. Next file to read: `run_columns`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import mtfcore as mtf
+from mtfcore.costs.second_paper import programs as feedforward_programs
+from mtfcore.errors import nearest, refuse
+from mtfcore.functions import Function
+from mtfcore.model.configs import Config
+from mtfcore.model.phases import activations
+from mtfcore.notation import format_axes, parse_axes
+from widgets.explorers import plan_inputs
+from widgets.explorers.attention_program import attention_program
+from widgets.explorers.examples import two_layers
+from widgets.explorers.planned import planned
+from widgets.explorers.run_inputs import MODELS, asked
+from widgets.state import State
+
+VOCAB = 8  # ids a device in one layer's program, so that looking up and choosing take next to nothing
+SMALL = "layers=2 d_model=256 d_ff=1024 heads=8 head_size=32 vocab=512"
+SMALL_SLICE = ("x:2 y:2 z:2", "v4:2x2x2")
+
+
+def program_of(state: State) -> mtf.Program:
+    """The plan; `LayoutError` in the library's words where it cannot be."""
+    return _planned(tuple(asked(state).items()))
+
+
+@lru_cache(maxsize=64)
+def _planned(items: tuple[tuple[str, Any], ...]) -> mtf.Program:
+    state = dict(items)
+    what = state["what"]
+    if what == "two_layers":
+        return planned(two_layers, state["mesh"], state["layout"], state["sizes"], dtype=state["dtype"])[0]
+    if what == "collective":
+        return collective(state["kind"], state["mesh"], state["axes"], state["n_bytes"])
+    return _of_a_model(what, plan_inputs.read_model(state["model"]), state)
+
+
+def _of_a_model(what: str, cfg: Config, state: State) -> mtf.Program:
+    ffn, _, attention = state["partition"].rpartition("-")
+    mesh, batch, tokens, weights = mtf.Mesh(state["mesh"]), state["batch"], state["tokens"], state["weights"]
+    if what == "feedforward":
+        sizes = tuple(mesh[axis] if axis in mesh else 1 for axis in "xyz")
+        return feedforward_programs.planned(
+            ffn, sizes, batch, tokens, cfg.d_model, cfg.d_ff, cfg.gated, activations(weights),
+            "i8" if weights == "int8" else "",
+        )  # fmt: skip
+    if what == "attention":
+        return attention_program(cfg, str(mesh), batch, tokens, attention, activations(weights), state["cache"])
+    phase, _, one = what.partition(" ")
+    cfg = cfg.but(layers=1, vocab=VOCAB * mesh.size) if one else cfg
+    lengths = {"new_tokens": tokens} if phase == "prefill" else {"new_tokens": 1, "cached_tokens": tokens}
+    return mtf.model.plan_phase(cfg, phase, mesh, ffn=ffn, attention=attention, batch=batch, weights=weights,
+                                cache=state["cache"], **lengths)  # fmt: skip
+
+
+# ---- a collective by itself
+
+# where the array lies before, and after; N is cut over the other axes, so that every group has its own
+MOVES = {
+    "all_gather": ("A:{axes} C", "A C"), "reduce_scatter": ("A C partialsum:{axes}", "A:{axes} C"),
+    "all_reduce": ("A C partialsum:{axes}", "A C"), "all_to_all": ("A:{axes} C", "A C:{axes}"),
+}  # fmt: skip
+ITEM_BYTES, LANES = 4, 128  # float32; the width of a tile, so that nothing is padded where it can be helped
+
+
+def collective(kind: str, mesh: str, axes: str, n_bytes: int) -> mtf.Program:
+    """One collective over some axes; each device holds `n_bytes` before, or a little more where they cannot be cut."""
+    grid, over = mtf.Mesh(mesh), parse_axes(axes)
+    refuse([f"no mesh axis {axis!r}; {nearest(axis, grid.names)}" for axis in over if axis not in grid])
+    others = tuple(axis for axis in grid.names if axis not in over)
+    group = math.prod(grid[axis] for axis in over)
+    least = group if kind == "all_to_all" else 1  # parts into which C is cut
+    width = least * LANES if n_bytes % (ITEM_BYTES * group * LANES) == 0 else least
+    rows = max(-(-n_bytes // (ITEM_BYTES * width)), 1)
+    before, after = (f"{_cut('N', others)} {text.format(axes=format_axes(over))}" for text in MOVES[kind])
+    rows = rows * group if "A:" in before else -(-rows // group) * group
+    fn = Function.of(kind, {"t": "N A C"}, lambda t: mtf.reshard(t, after))
+    sizes = f"N:{grid.size // group} A:{rows} C:{width}"
+    return mtf.plan(fn, grid, sizes=sizes, place={"t": before}, dtype="f32")
+
+
+def _cut(name: str, axes: tuple[str, ...]) -> str:
+    return f"{name}:{format_axes(axes)}" if axes else name
+
+
+# ---- a size that simulated devices can hold
+
+
+def small(state: State) -> State:
+    """The settings that change where a run would be too large here; nothing where this kind has no smaller size."""
+    what = state["what"]
+    if what in MODELS:
+        name, changes = plan_inputs.split_model(state["model"])
+        kept = {key: value for key, value in changes.items() if key == "kv_heads" and value <= 8}
+        model = f"{plan_inputs.model_text(name, kept)} {SMALL}"
+        mesh, topology = SMALL_SLICE
+        return {"model": model, "mesh": mesh, "topology": topology, "batch": 8, "tokens": 16}
+    if what == "two_layers":
+        return {"sizes": "batch:64 io:128 hidden:256", "mesh": "rows:4 cols:2", "topology": "v4:2x2x2"}
+    if what == "collective":
+        over = parse_axes(state["axes"])
+        mesh = " ".join(f"{axis}:2" for axis in over[:3])
+        return {"n_bytes": 1 << 16, "mesh": mesh, "topology": _cube(len(over[:3])), "axes": format_axes(over[:3])}
+    return {}
+
+
+def _cube(axes: int) -> str:
+    return f"v4:{'x'.join(['1'] * (3 - axes) + ['2'] * axes)}"
