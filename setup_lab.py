@@ -1,6 +1,7 @@
 """Set up Meshwork and run it, with nothing but Python: what `make lab` and `make test` call; for Windows and macOS too.
 
     python setup_lab.py lab          # JupyterLab on the first lesson (--no-browser, --port 9000)
+    python setup_lab.py class        # own this machine's TPU or GPU for a class (--on simulated, --port 9000)
     python setup_lab.py test         # all tests but the long ones; further words go to pytest
     python setup_lab.py test-long | bench | lint | lessons | peers
 
@@ -328,6 +329,22 @@ def has_desktop() -> bool:
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
+# ---- one chip for a class ----
+
+
+def own_for_class(python: pathlib.Path, words: list[str]) -> int:
+    """The process that owns this machine's chip and takes requests; it ends with us, and all it started with it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    process = subprocess.Popen([str(python), "-m", "tpu_runs.serve", *words], cwd=ROOT)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:  # Ctrl-C reached the owner as well
+        return 0
+    finally:
+        process.terminate()
+        process.wait()
+
+
 # ---- the commands ----
 
 
@@ -353,7 +370,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="setup_lab.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=["lab", *commands, "peers"])
+    parser.add_argument("command", choices=["lab", "class", *commands, "peers"])
     parser.add_argument("words", nargs=argparse.REMAINDER, help="passed on to what is run")
     options = parser.parse_args(words)
     if options.command == "lab":
@@ -361,6 +378,8 @@ def main(words: list[str]) -> int:
         python = ensure_environment("lab")
         fetch_model(python)
         return lab(python, options.words)
+    if options.command == "class":
+        return own_for_class(ensure_environment("lab"), options.words)
     if options.command == "peers":
         return build_peers()
     python = ensure_environment("test")

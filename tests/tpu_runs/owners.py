@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,14 @@ from tpu_runs.asking import Class
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+DIRECTLY = ("-m", "tpu_runs.serve")
+BY_MAKE = ("-c", """
+import pathlib, sys
+sys.path.insert(0, sys.argv.pop(1))
+import setup_lab
+setup_lab.ensure_environment = lambda extra: pathlib.Path(sys.executable)
+sys.exit(setup_lab.main(["class", *sys.argv[1:]]))
+""", str(ROOT))  # fmt: skip
 LINE = re.compile(r'MESHWORK_CLASS="(\S+) (\S+)"')
 
 
@@ -96,10 +104,12 @@ def _runs(process: psutil.Process) -> bool:
 
 
 @contextlib.contextmanager
-def owner(folder: Path, *words: str, menu: str = "pretending", **environment: str) -> Iterator[Owner]:
+def owner(
+    folder: Path, *words: str, menu: str = "pretending", start: Sequence[str] = DIRECTLY, **environment: str
+) -> Iterator[Owner]:
     """An owner on simulated devices, at a free port, with its records in `folder`."""
     named = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}", "PRETENDING_LOG": str(folder / "log")}
-    command = [sys.executable, "-m", "tpu_runs.serve", "--on", "simulated", "--port", "0", "--menu", menu]
+    command = [sys.executable, *start, "--on", "simulated", "--port", "0", "--menu", menu]
     command += ["--records", str(folder / "kept.jsonl"), *words]
     process = subprocess.Popen(command, cwd=folder, env={**named, **environment}, text=True, encoding="utf-8",
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
