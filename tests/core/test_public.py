@@ -166,7 +166,7 @@ print("jax" in sys.modules)
 
 ARROWS = {  # package → what else of ours it may import
     "mtfcore": set(),
-    "widgets": {"mtfcore", "tpu_runs.records"},
+    "widgets": {"mtfcore", "tpu_runs.records", "tpu_runs.asking"},
     "tpu_runs": {"mtfcore"},
     "lessons": {"widgets", "mtfcore", "tpu_runs"},
 }
