@@ -77,12 +77,16 @@ class Desk:
         self.changed: Callable[[], None] = lambda: None
         self.trouble = ""  # why records could not be kept, if so
         self._known: dict[str, Record] = {}
-        self.remember(read(file)[0] if file.exists() else [])
+        self.remember_earlier(read(file)[0] if file.exists() else [])
 
     def remember(self, records: Iterable[Record]) -> None:
         """Good measurements that may answer equal requests; later ones count."""
         good = (record for record in records if record.status == "ok" and record.origin == "measured")
         self._known |= {record.asked: record for record in good}
+
+    def remember_earlier(self, records: Iterable[Record]) -> None:
+        """The same, of earlier owners; but one device's share then may be the whole now, with more devices here."""
+        self.remember(record for record in records if record.share is None)
 
     # ---- what clients ask ----
 
@@ -188,7 +192,9 @@ class Desk:
     def _from_records(self, request: Request) -> Record | None:
         record = self._known.get(request.asked)
         where, versions = self.here.get("where", {}), self.here.get("versions", {})
-        same = record is not None and all(record.where.get(name) == where.get(name) for name in SAME)
+        if record is None or record.where.get("devices", 1) > where.get("devices", 1):
+            return None
+        same = all(record.where.get(name) == where.get(name) for name in SAME)
         return record if same and all(record.versions.get(n) == versions.get(n) for n in VERSIONS) else None
 
     def _room(self, mine: list[Ticket]) -> None:

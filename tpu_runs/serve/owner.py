@@ -106,7 +106,7 @@ def _house(chosen: argparse.Namespace) -> House:
     engine = Engine(chosen.menu, chosen.on)
     desk = Desk(engine, limits, chosen.records or records.own_file())
     if not chosen.records:
-        desk.remember(records.mine())
+        desk.remember_earlier(records.mine())
     house = House(desk, engine, importlib.import_module(chosen.menu), Tokens({}), limits, Rate(limits))
     desk.changed = lambda: _later(_notify(house))
     return house
