@@ -1,8 +1,8 @@
 """The papers' own machines, compiled: slices that nobody here owns, and how far the compiled schedule is off what was
 published.
 
-    python -m tpu_runs papers                                       # the table, from committed records; compiles nothing
-    python -m tpu_runs papers --make palm-540b/decode/64@2079       # compile again, and keep the new records
+    python -m tpu_runs papers                                  # the table, from committed records; compiles nothing
+    python -m tpu_runs papers --make palm-540b/decode/64@2079  # compile again, and keep the new records
 
 Every published latency of "Efficiently Scaling Transformer Inference" (arXiv 2211.05102) on TPUs is one or two compiled
 programs here; a record of each is committed, and `make test` compiles three of them again. No chip was used: seconds

@@ -1,6 +1,6 @@
 """What a choice gains, by compiling it both ways: serial blocks, loops, and the compiler's own partitioner.
 
-    >>> print(effects_table())
+    >>> print(table(kept()))
 
 The second paper prints two of them: decoding with serial blocks takes 14 % longer (section 4.3), and all its low-level
 optimisations together, loops among them, make a step 1.4 times as fast as what a compiler of 2022 partitioned and
@@ -15,8 +15,9 @@ from functools import cache
 
 import mtfcore as mtf
 from mtfcore.costs.serving.grids import orientations
+from mtfcore.numbers import format_bytes, format_seconds
 from mtfcore.reference import rows as published_rows
-from mtfcore.tables import Column, Table
+from mtfcore.tables import Column, Row, Table
 from tpu_runs.papers.inference import by_compiler, changed, looping, machine
 from tpu_runs.papers.machine import Machine
 from tpu_runs.records import Record
@@ -47,10 +48,10 @@ class Effect:
 def effects() -> tuple[Effect, ...]:
     """All of them, on 64 chips."""
     bases = {name: _base(*what) for name, what in PHASES.items()}
-    serial = changed(bases["decode, 512 sequences, bf16"], block="serial")
     said = {row.quantity: row.printed for row in published_rows("second", "Headlines")}
-    one = Effect("decode, 512 sequences, bf16", bases["decode, 512 sequences, bf16"], (("serial blocks", replace(serial, timeline=False)),),
-                 f"{said[SERIAL]} % longer")  # fmt: skip
+    name = "decode, 512 sequences, bf16"
+    serial = replace(changed(bases[name], block="serial"), timeline=False)
+    one = Effect(name, bases[name], (("serial blocks", serial),), f"{said[SERIAL]} % longer")
     return (one, *(_loops(name, base, said[FASTER]) for name, base in bases.items()))
 
 
@@ -65,14 +66,60 @@ def _base(phase: str, ffn: str, attention: str, batch: int, weights: str) -> Mac
 
 def _loops(name: str, base: Machine, faster: str) -> Effect:
     kinds = GATHERED if base.params["ffn"] == "wg_xyz" else LOOPS
-    loops = [(f"the {largest} largest{f' over {axes}' * bool(axes)} looped, {form}", looping(base, form, largest, axes))
-             for form, largest, axes in kinds]  # fmt: skip
+    loops = [(_words(*what), looping(base, *what)) for what in kinds]
     whole = [("left to the compiler's partitioner", by_compiler(base))] if name in PARTITIONED else []
-    return Effect(name, base, tuple((words, replace(one, timeline=one is loops[0][1])) for words, one in (*loops, *whole)),
-                  f"{faster} times as fast as the partitioner's" if whole else "")  # fmt: skip
+    said = f"{faster} times as fast as a compiler's partition, with all optimisations" if whole else ""
+    pictured = (loops[0][1].name,)
+    others = ((words, replace(one, timeline=one.name in pictured)) for words, one in (*loops, *whole))
+    return Effect(name, base, tuple(others), said)
+
+
+def _words(form: str, largest: int, axes: str) -> str:
+    return f"the {largest} largest{f' over {axes}' if axes else ''} looped, {form}"
 
 
 def machines() -> Iterator[Machine]:
     """Everything that is compiled for these."""
     for effect in effects():
         yield from (effect.base, *(one for _, one in effect.others))
+
+
+# ---- for people -----------------------------------------------------------------------------------------------------
+
+COLUMNS = (
+    Column("name", "phase", wraps=True),
+    Column("how", "how", wraps=True),
+    Column("cycles", "cycles alone", format_seconds, is_number=True),
+    Column("exposed", "links, exposed", format_seconds, is_number=True),
+    Column("seconds", "together", format_seconds, is_number=True),
+    Column("ratio", "of the first", "{:.3f}".format, is_number=True),
+    Column("sends", "a device sends", format_bytes, is_number=True),
+    Column("temporaries", "temporaries", format_bytes, is_number=True),
+    Column("said", "", below=True),
+)
+
+
+def table(records: Mapping[str, Record]) -> Table:
+    """Each program beside the others that do the same."""
+    title = "What a choice gains, 540B on v4:4x4x4 (modelled from compiled schedule; bytes compiled)"
+    return Table(COLUMNS, [line for effect in effects() for line in _lines(effect, records)], title)
+
+
+def _lines(effect: Effect, records: Mapping[str, Record]) -> Iterator[Row]:
+    base = records.get(effect.base.name)
+    for n, (how, one) in enumerate((("parallel blocks, as planned", effect.base), *effect.others)):
+        record = records.get(one.name)
+        if base is None or record is None or record.status != "ok":
+            yield {"name": effect.name, "how": how, "said": record.reason if record else "no record: --make compiles"}
+            continue
+        said = f"published: {effect.published}" if effect.published and n == len(effect.others) else ""
+        yield {"name": "" if n else effect.name, "how": how, **_numbers(record, base), "said": said}
+
+
+def _numbers(record: Record, base: Record) -> Row:
+    facts = record.facts
+    return {
+        "cycles": facts["compute_seconds"], "exposed": facts["exposed_link_seconds"], "seconds": facts["seconds"],
+        "ratio": facts["seconds"] / base.facts["seconds"], "sends": record.counts["link_bytes"],
+        "temporaries": facts["memory"]["temporaries"],
+    }  # fmt: skip

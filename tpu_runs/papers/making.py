@@ -20,6 +20,7 @@ from mtfcore.compiling import CompiledReport
 from mtfcore.compiling.timing import timed
 from mtfcore.errors import LayoutError
 from mtfcore.notation import format_axes
+from tpu_runs.commits import commit
 from tpu_runs.papers.machine import Machine
 from tpu_runs.records import Record
 
@@ -29,7 +30,8 @@ TIMES = ("seconds", "compute_seconds", "link_seconds", "exposed_link_seconds")
 
 def make(one: Machine, timeout: float = 600.0) -> Record:
     """Plan, compile, and say what came of it."""
-    said = {"case": "paper", "origin": "compiled", "params": one.asked(), "versions": versions(), "where": where(one)}
+    said = {"case": "paper", "origin": "compiled", "params": one.asked(), "versions": versions(), "where": where(one),
+            "commit": commit()}  # fmt: skip
     try:
         program = one.program()
     except LayoutError as error:

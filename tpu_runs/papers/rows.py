@@ -10,7 +10,7 @@ the fastest counts. Rows measured on GPUs have no compiler here. Next file to re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -76,17 +76,17 @@ def _row(row: Published) -> Row:
     return Row(row, tuple(parts))
 
 
-def refused() -> Iterator[Machine]:
-    """Whole batches that run in passes: compiled too, so that their refusal is on record."""
-    for row in rows():
-        if row.published.key in PASSES:
-            yield from choices(row.published.setup, row.published.setup["phase"])
+def as_one(row: Row) -> Machine:
+    """A whole batch that runs in passes: compiled too, so that its refusal is on record."""
+    setup = row.published.setup
+    return choices(setup, setup["phase"])[0]
 
 
 def machines() -> dict[str, Machine]:
     """Every machine by name; those of the rows first, those of effects as they have them."""
-    from tpu_runs.papers import effects
+    from tpu_runs.papers import effects, training_rows
 
     found = [one for row in rows() for part in row.parts for one in part.machines]
-    found += [*refused(), *effects.machines()]
+    found += [as_one(row) for row in rows() if row.published.key in PASSES]
+    found += [*effects.machines(), *training_rows.machines()]
     return {one.name: one for one in found}

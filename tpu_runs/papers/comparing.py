@@ -1,0 +1,138 @@
+"""Published latencies beside compiled schedules: errors row by row, how far off each table is, and what choices gain.
+
+    >>> for table in tables(): print(table)
+
+All from committed records; nothing is compiled. What is judged takes the compiler's cycles and the links at their
+published rates: no constant in it is fitted. The summary has beside it what the link constants of the calibrated model
+would give, which were fitted to some of these rows by another way of counting (`costs.calibration`).
+Next file to read: `effects`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from mtfcore.numbers import format_seconds
+from mtfcore.tables import Column, Table
+from mtfcore.tables import Row as Line
+from tpu_runs.papers.explained import FAR, cycles_alone, why
+from tpu_runs.papers.kept import kept
+from tpu_runs.papers.rows import PASSES, Row, as_one, rows
+from tpu_runs.records import Record
+
+ORIGIN = "modelled from compiled schedule"
+
+
+def signed(error: float) -> str:
+    """`+1.4%`"""
+    return f"{error:+.1%}"
+
+
+COLUMNS = (
+    Column("table", "table"),
+    Column("name", "row", wraps=True),
+    Column("published", "published", format_seconds, is_number=True),
+    Column("cycles", "cycles", format_seconds, is_number=True),
+    Column("links", "and links", format_seconds, is_number=True),
+    Column("seconds", "together", format_seconds, is_number=True),
+    Column("error", "error", signed, is_number=True),
+    Column("compile_seconds", "compiled in", format_seconds, is_number=True),
+    Column("program", "the fastest program", wraps=True),
+    Column("why", "why", wraps=True, below=True),
+)
+
+
+def line(row: Row, records: Mapping[str, Record]) -> Line:
+    """One published latency beside ours, with exact numbers."""
+    printed, found = row.published.seconds, {"table": row.published.table, "name": row.published.name}
+    found |= {"published": printed, "quantity": row.published.quantity, "phases": [part.phase for part in row.parts]}
+    if (seconds := row.seconds(records)) is None:
+        return found | {"why": _missing(row, records)}
+    best = [part.best(records) for part in row.parts]
+    alone, other = cycles_alone(row, records), row.seconds(records, "calibrated")
+    return found | {
+        "cycles": alone, "links": seconds - alone, "seconds": seconds, "error": seconds / printed - 1,
+        "calibrated_error": other / printed - 1,
+        "compile_seconds": max(record.compile_seconds for record in best),
+        "program": " and ".join(f"{part.times} x {_short(one)}" for part, one in zip(row.parts, best, strict=True)),
+        "why": why(row, records),
+    }  # fmt: skip
+
+
+def _short(record: Record) -> str:
+    """What a row's title does not say: the phase, how attention is cut, the mesh."""
+    params = record.params["params"]
+    return f"{params['phase']} of {params['batch']}, {params['attention']}, {params['mesh']}"
+
+
+def _missing(row: Row, records: Mapping[str, Record]) -> str:
+    there = [records[one.name] for part in row.parts for one in part.machines if one.name in records]
+    return "; ".join(dict.fromkeys(record.reason for record in there if record.reason)) or "no record: --make compiles"
+
+
+def published_table(records: Mapping[str, Record]) -> Table:
+    """Every latency that a TPU was published for."""
+    title = f"The second paper's latencies (published) beside what a compiler of today makes of them ({ORIGIN})"
+    return Table(COLUMNS, [line(row, records) for row in rows()], title, notes=tuple(_notes(records)))
+
+
+def _notes(records: Mapping[str, Record]) -> Iterator[str]:
+    yield "Of the programs that a row may have run the fastest stands here; a step's time counts for each output token."
+    yield "Cycles are the compiler's own; links that nothing hides have their published rates. Nothing is fitted."
+    for row in rows():
+        if row.published.key in PASSES and (whole := records.get(as_one(row).name)):
+            yield f"{row.published.name}: in {PASSES[row.published.key]} passes, since as one {whole.reason}."
+
+
+# ---- how far off ----------------------------------------------------------------------------------------------------
+
+CALIBRATED = (
+    "calibrated links: the median if links had the calibrated model's constants. These were fitted beside products at "
+    "97 % of the peak, so they also stand for what products take beyond that, which is in a compiler's cycles already."
+)
+SUMMARY = (
+    Column("group", "rows of"),
+    Column("n", "rows", is_number=True),
+    Column("median", "median error", "{:.1%}".format, is_number=True),
+    Column("worst", "worst", "{:.1%}".format, is_number=True),
+    Column("calibrated", "calibrated links", "{:.1%}".format, is_number=True),
+    Column("within", f"within {FAR:.0%}", is_number=True),
+)
+
+
+def summary(records: Mapping[str, Record]) -> Table:
+    """Medians of the errors' sizes: of each table, of prefill, of decode, of all."""
+    lines = [line(row, records) for row in rows()]
+    named = {name: [one for one in lines if one["table"] == name] for name in dict.fromkeys(o["table"] for o in lines)}
+    for phase in ("prefill", "decode"):
+        named[f"prefill and decode, {phase}"] = [one for one in lines if one["phases"] == [phase]]
+    named["prefill and decode"] = [one for one in lines if len(one["phases"]) == 1]
+    named["all, totals of both among them"] = lines
+    title = f"How far off: sizes of the relative errors of {ORIGIN}, against published"
+    found = [_off(name, some) for name, some in named.items()]
+    return Table(SUMMARY, [each for each in found if each], title, notes=(CALIBRATED,))
+
+
+def _off(name: str, lines: Sequence[Line]) -> Line | None:
+    there = [one for one in lines if "error" in one]
+    if not there:
+        return None
+    sizes = [abs(one["error"]) for one in there]
+    return {
+        "group": name, "n": len(sizes), "median": statistics.median(sizes), "worst": max(sizes),
+        "calibrated": statistics.median(abs(one["calibrated_error"]) for one in there),
+        "within": sum(size <= FAR for size in sizes),
+    }  # fmt: skip
+
+
+def tables() -> Iterable[Table]:
+    """Everything that is shown: rows, how far off they are, what choices gain, and the first paper's machines."""
+    from tpu_runs.papers import effects, training_tables
+
+    records = kept()
+    yield published_table(records)
+    yield summary(records)
+    yield effects.table(records)
+    yield training_tables.published()
+    yield from training_tables.tables()

@@ -1,0 +1,94 @@
+"""Why a compiled row is off its published value: a sentence for each that differs by more than is asked of the median.
+
+    >>> why(row, records)[:46]
+    'Links that nothing hides here were hidden there'
+
+Each reason is given only where the numbers bear it out, and a test refuses a row that is far off without one. Next file
+to read: `remaking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import mtfcore as mtf
+from mtfcore.numbers import format_bytes, format_seconds
+from tpu_runs.papers.rows import Row, rows
+from tpu_runs.records import Record
+
+FAR = 0.08  # what the median is to stay within; rows beyond it are explained
+TILE = 16  # rows of a tile of two-byte numbers on a TPU; what the compiler pads a sequence's tokens to
+
+
+def why(row: Row, records: Mapping[str, Record]) -> str:
+    """The reason for a row's difference; empty where it is near, or where no reason holds."""
+    ours, printed = row.seconds(records), row.published.seconds
+    if ours is None or abs(ours / printed - 1) <= FAR:
+        return ""
+    if printed < ours:
+        return _hidden(row, records)
+    return _one_ring(row, records) if row.published.setup["ffn"] == "wg_xyz" else _more_chips(row, records)
+
+
+def cycles_alone(row: Row, records: Mapping[str, Record]) -> float:
+    """Seconds of the same schedules if links took no time at all."""
+    return _sum(row, records, lambda record: record.facts["compute_seconds"])
+
+
+def of_links(row: Row, records: Mapping[str, Record]) -> float:
+    """What was measured beyond cycles alone, over our time of the links: 1 where both are the same."""
+    alone = cycles_alone(row, records)
+    return (row.published.seconds - alone) / (row.seconds(records) - alone)
+
+
+def _sum(row: Row, records: Mapping[str, Record], value: Callable[[Record], float]) -> float:
+    return sum(part.times * value(part.best(records)) for part in row.parts)
+
+
+def _hidden(row: Row, records: Mapping[str, Record]) -> str:
+    if (left := of_links(row, records)) < 0:
+        return ""
+    words = (
+        f"Links that nothing hides here were hidden there, {1 - left:.0%} of their time: cycles alone take "
+        f"{format_seconds(cycles_alone(row, records))}. The paper's loops do that (section 3.5); this compiler leaves "
+        "gathers and sums synchronous."
+    )
+    tokens = row.published.setup["input_tokens"]
+    if row.parts[0].phase == "prefill" and tokens % TILE:
+        words += f" And each sequence's {tokens} tokens fill {-(-tokens // TILE) * TILE} rows of its tiles."
+    return words
+
+
+def _one_ring(row: Row, records: Mapping[str, Record]) -> str:
+    n_bytes = _sum(row, records, lambda record: record.counts["link_bytes"])
+    links = _sum(row, records, lambda record: record.facts["link_seconds"])
+    alone = n_bytes / mtf.chip(row.published.setup["topology"].partition(":")[0]).value("link_bytes_per_second")
+    if alone > row.published.seconds:
+        return ""
+    return (
+        f"Gathering the weights binds there: each chip sends {format_bytes(n_bytes)}, which takes "
+        f"{format_seconds(links)} over all its links at once, as here, but {format_seconds(alone)} over one link one "
+        "way. So twice the sequences took 4 % longer, and with more of them the products hide it."
+    )
+
+
+def _more_chips(row: Row, records: Mapping[str, Record]) -> str:
+    alike = [other for other in rows() if _but_chips(other) == _but_chips(row) and other.seconds(records)]
+    fewest = min(alike, key=_chips)
+    few, many = of_links(fewest, records), of_links(row, records)
+    if _chips(fewest) == _chips(row) or many <= few:
+        return ""
+    return (
+        f"More chips gained less there: beyond cycles alone {few:.2f} times our links' time was measured on "
+        f"{_chips(fewest)} chips, {many:.2f} times on {_chips(row)}. What a layer costs however little it sends, such "
+        "as starting messages and waiting for neighbours, is not in the links' published rates."
+    )
+
+
+def _but_chips(row: Row) -> tuple:
+    setup = row.published.setup
+    return row.published.table, *(setup[name] for name in ("model", "phase", "ffn", "batch", "weights"))
+
+
+def _chips(row: Row) -> int:
+    return mtf.topology(row.published.setup["topology"]).chips
