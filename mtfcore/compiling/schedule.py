@@ -148,7 +148,8 @@ def _slots(module: Module, home: Computation, times: int, inside: Instruction | 
         else:
             fused = module.called(i.attributes["calls"], i) if i.opcode == "fusion" else None
             yield Slot(i, home, times, inside, fused)
-            yield from _wrapped(module, i, times, inside)
+            if (begun := _begins(i, home)) is not None:
+                yield from _wrapped(module, begun, times, inside)
 
 
 def _loop(module: Module, i: Instruction, home: Computation, times: int) -> Slot:
@@ -158,11 +159,27 @@ def _loop(module: Module, i: Instruction, home: Computation, times: int) -> Slot
     return Slot(i, home, times, body=inner, turns=turns)
 
 
+def _begins(i: Instruction, home: Computation) -> Instruction | None:
+    """What begins to run here: mostly the instruction; an `async-start` without arrays waits for an update's."""
+    if i.opcode == "async-start" and not i.operands:
+        return None
+    if i.opcode == "async-update" and i.operands:
+        start = home.operand(i, 0)
+        return start if start.opcode == "async-start" and not start.operands else None
+    return i
+
+
 def _wrapped(module: Module, i: Instruction, times: int, inside: Instruction | None) -> Iterator[Slot]:
-    """What a call runs; of fusions and asynchronous wrappers, the collectives alone: their cycles are the wrapper's."""
+    """What a call runs; of fusions and asynchronous wrappers, the collectives alone: their cycles are the wrapper's.
+
+    A newer TPU gives collectives to cores of their own: an asynchronous wrapper around a custom call around them.
+    """
     names = [i.attributes[key] for key in ("calls", "to_apply", "called_computation") if key in i.attributes]
-    if i.opcode not in ("fusion", "call", "async-start") or not names:
+    if i.opcode == "custom-call":
+        names = split(i.attributes.get("called_computations", "").strip("{}"))
+    if i.opcode not in ("fusion", "call", "async-start", "custom-call"):
         return
-    for name in names:
-        inner = _slots(module, module.called(name, i), times, i if i.opcode != "call" else inside)
+    by = inside if i.opcode == "call" or (i.opcode == "custom-call" and inside) else i
+    for name in filter(None, names):
+        inner = _slots(module, module.called(name, i), times, by)
         yield from inner if i.opcode == "call" else (slot for slot in inner if slot.kind or slot.goes_on)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from compiling.texts import CHAIN, LOOP, PAIR, WRAPPED
+from compiling.texts import CHAIN, LOOP, OFFLOADED, PAIR, WRAPPED
 
 from mtfcore.compiling.collectives import collectives
 from mtfcore.compiling.schedule import read
@@ -48,7 +48,7 @@ def test_what_a_fusion_wraps_is_found_and_named():
 
 
 def test_counted_and_scheduled_bytes_agree():
-    for text in (LOOP, PAIR, WRAPPED, CHAIN):
+    for text in (LOOP, PAIR, WRAPPED, CHAIN, OFFLOADED):
         found = collectives(read(text), MESH)
         assert sum(one.times * one.link_bytes for one in found) == count_hlo_text(text).link_bytes
 
@@ -63,6 +63,18 @@ def test_a_collective_beside_several_fusions_is_one():
     assert count_hlo_text(CHAIN).link_bytes == found.link_bytes == 32 * 4
 
 
+def test_what_runs_on_cores_of_its_own_begins_when_it_has_its_array():
+    schedule = read(OFFLOADED)
+    (found,) = collectives(schedule, MESH)
+    assert (found.kind, found.axes, found.is_async, found.name, found.step) == (
+        "all_reduce", ("y",), True, "core_sum", "6",
+    )  # fmt: skip
+    names = [slot.instruction.name for slot in schedule.slots]
+    assert names.index("first") < names.index("update") < names.index("core_sum") < names.index("second")
+    assert [slot.ends for slot in schedule.slots if slot.ends] == ["begun"]
+    assert found.link_bytes == count_hlo_text(OFFLOADED).link_bytes == 2 * 4 * 64 / 2
+
+
 def test_a_collective_without_a_start_is_waited_for():
     wired = wire(MESH, "v5e:2x2")
     schedule = read(LOOP)
@@ -72,7 +84,7 @@ def test_a_collective_without_a_start_is_waited_for():
     assert took.compute_seconds == 5_100 / 1.5e9 and took.seconds == took.compute_seconds + 5 * once
 
 
-@pytest.mark.parametrize("text", [PAIR, CHAIN], ids=["permute", "fusions"])
+@pytest.mark.parametrize("text", [PAIR, CHAIN, OFFLOADED], ids=["permute", "fusions", "cores"])
 def test_what_runs_between_start_and_done_hides_the_link(text):
     """A permute takes a hop, 1 µs, and a gather of two too; 900 cycles at 1.5 GHz hide 0.6 µs of it, 3,000 hide all."""
     wired = wire(MESH, "v5e:2x2")

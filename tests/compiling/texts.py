@@ -115,3 +115,28 @@ ENTRY %main (p: f32[32], r: f32[64]) -> (f32[64], f32[64]) {{
   ROOT %both = (f32[64]{{0}}, f32[64]{{0}}) tuple(%made, %async-collective-done)
 }}
 """
+
+_SENT = "(f32[64])"
+# A TPU with cores for collectives: the wrapper begins without its array, which a later update hands over.
+OFFLOADED = f"""{HEADER}{SUM}
+{DOUBLE}
+%on_its_core (array: f32[64]) -> f32[64] {{
+  %array = f32[64]{{0}} parameter(0)
+  %held = {_SENT} tuple(%array)
+  %taken = f32[64]{{0}} get-tuple-element(%held), index=0
+  ROOT %core_sum = f32[64]{{0}} all-reduce(%taken), channel_id=1, replica_groups=[2,2]<=[4], to_apply=%sum, {scope(6)}
+}}, execution_thread="sparsecore"
+%handed_over (given: f32[64]) -> f32[64] {{
+  %given = f32[64]{{0}} parameter(0)
+  ROOT %custom = f32[64]{{0}} custom-call(%given), custom_call_target="made", called_computations={{%on_its_core}}
+}}, execution_thread="sparsecore"
+ENTRY %main (p: f32[64]) -> (f32[64], f32[64]) {{
+  %p = f32[64]{{0}} parameter(0)
+  %begun = ((), (), (s32[8])) async-start(), async_execution_thread="sparsecore", calls=%handed_over
+  %first = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {cycles(500)}
+  %update = ({_SENT}, f32[64], (s32[8])) async-update(%begun, %first), output_to_operand_aliasing={{}}
+  %second = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {cycles(900)}
+  %ended = f32[64]{{0}} async-done(%update), {scope(6)}
+  ROOT %both = (f32[64]{{0}}, f32[64]{{0}}) tuple(%second, %ended)
+}}
+"""
