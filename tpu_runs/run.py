@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SIMULATED = 64  # devices, as in every lesson
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+ELSEWHERE = ("Gloo", "UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "heartbeat", "coordination service",
+             "Connection closed", "Connection reset", "Broken pipe", "Socket closed")  # fmt: skip
 WORDS = 600  # of a reason
 
 
@@ -78,6 +80,13 @@ def is_out_of_memory(fault: BaseException) -> bool:
     import jax
 
     return isinstance(fault, jax.errors.JaxRuntimeError) and any(word in str(fault) for word in OUT_OF_MEMORY)
+
+
+def is_from_elsewhere(fault: BaseException) -> bool:
+    """Whether JAX failed because another host of this run has gone or cannot be reached."""
+    import jax
+
+    return isinstance(fault, jax.errors.JaxRuntimeError) and any(sign in str(fault) for sign in ELSEWHERE)
 
 
 def _measured(

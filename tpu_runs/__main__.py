@@ -1,0 +1,46 @@
+"""Commands for runs:
+
+    python -m tpu_runs list                  # the cases, their parameters and lists
+    python -m tpu_runs run product m=1024    # run one, or a list of them; --on simulated for practice
+    python -m tpu_runs compare A [B]         # two sets of records, or measured beside modelled and compiled
+    python -m tpu_runs calibrate             # fit the cost model's constants to what was measured
+    python -m tpu_runs papers                # the papers' own machines: published beside compiled
+
+Each command is a module with a `main`; a new one is a line in `COMMANDS`. Next file to read: `run`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from mtfcore.errors import DeviceError, LayoutError, nearest
+
+COMMANDS = {  # name → (module with main(words) → exit status, what it does)
+    "list": ("tpu_runs.listing", "the cases, their parameters and lists of runs"),
+    "run": ("tpu_runs.running", "run a case, or a list of them, on attached or simulated devices"),
+    "compare": ("tpu_runs.compare", "two sets of records, or measured beside modelled and compiled"),
+    "calibrate": ("tpu_runs.calibrate", "fit the cost model's constants to measured products and collectives"),
+    "papers": ("tpu_runs.papers.__main__", "the papers' own machines: published beside compiled"),
+}
+
+
+def main(words: list[str]) -> int:
+    """Do what the command line asks; the exit status."""
+    if not words or words[0] not in COMMANDS:
+        told = "".join(f"\n  {name:11}{what}" for name, (_, what) in COMMANDS.items())
+        asked = bool(words) and words[0] not in ("-h", "--help")
+        said = f"no command {words[0]!r}; {nearest(words[0], COMMANDS)}\n" if asked else ""
+        print(f"{said}python -m tpu_runs COMMAND …{told}", file=sys.stderr if asked else sys.stdout)
+        return 2 if asked else 0
+    try:
+        return importlib.import_module(COMMANDS[words[0]][0]).main(words[1:])
+    except (LayoutError, DeviceError) as fault:
+        print(fault, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
