@@ -9,21 +9,19 @@ with links of their own. GPUs: `h100:8` is a node behind one switch, `h100:4x8` 
 
 Which axes wrap (each chip's `wraps` says from where): on v4, v5p and v7x all axes of slices made of whole 4 x 4 x 4
 cubes; on v5e and v6e an axis of 16; on v2 and v3 an axis as long as the pod's. Grids smaller than a pod are powers of
-two along each axis. How to Scale Your Model, part 2. Next file to read: `costs/links/wiring`.
+two along each axis. How to Scale Your Model, part 2. Next file to read: `topology_answers`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from mtfcore.chips import Chip, chip, chips
-from mtfcore.errors import LayoutError, nearest
 from mtfcore.numbers import count
 
 CUBE = 4  # an axis of v4, v5p and v7x wraps in slices made of whole 4 x 4 x 4 cubes
@@ -87,6 +85,22 @@ class Topology:
         """Peak FLOPs a second of one device; `LayoutError` where none is published for the dtype."""
         return self.chip.peak_flops_per_device(dtype)
 
+    @property
+    def words(self) -> str:
+        """`256 chips, 512 devices, grid 16x16x2, axes 0 and 1 wrap`: the grid is that of the devices."""
+        grid = "x".join(map(str, self.device_grid))
+        return f"{count(self.chips, 'chip')}, {count(self.devices, 'device')}, grid {grid}, {self._joined}"
+
+    @property
+    def _joined(self) -> str:
+        """Which axes are rings, in words."""
+        on = [str(number) for number, wrap in enumerate(self.wraps) if wrap]
+        if self.chip.network == "switch":
+            return "behind one switch" if len(self.grid) == 1 else "behind switches on a network"
+        if len(on) in (0, len(self.wraps)):
+            return "every axis wraps" if on else "no axis wraps"
+        return f"axis {on[0]} wraps" if len(on) == 1 else f"axes {', '.join(on[:-1])} and {on[-1]} wrap"
+
     def __str__(self) -> str:
         return f"{self.chip.name}:{'x'.join(map(str, self.grid))}"
 
@@ -100,35 +114,21 @@ def topology(text: str | Topology) -> Topology:
         return text
     name, _, grid = text.partition(":") if isinstance(text, str) else ("", "", "")
     if name.strip().casefold() not in chips():
-        raise LayoutError(f"no topology {text!r:.200}{_product(name) or _example(name, _sizes(grid))}")
-    of, sizes = chip(name), _sizes(grid)
+        from mtfcore.topology_answers import unknown_chip
+
+        raise unknown_chip(text, name, grid)
+    of, sizes = chip(name), sizes_of(grid)
     if sizes not in legal(of):
-        raise LayoutError(f"no topology {text!r:.200}: {rule(of)}; nearest: {_nearest(of, sizes)}")
+        from mtfcore.topology_answers import impossible_grid
+
+        raise impossible_grid(text, of, sizes)
     return Topology(of, sizes)
 
 
-def _sizes(grid: str) -> tuple[int, ...]:
+def sizes_of(grid: str) -> tuple[int, ...]:
+    """The numbers of `4x4x4`; none where something else is written."""
     words = grid.strip().casefold().split("x")
     return tuple(int(word) for word in words) if all(w.isdecimal() for w in words) else ()
-
-
-def _example(name: str, sizes: tuple[int, ...]) -> str:
-    """What is written for a chip that is not known: the same grid, of the latest kind that comes in it."""
-    has = [of for of in chips().values() if of.kind == "TPU" and sizes in legal(of)]
-    like = Topology(has[-1], sizes) if has else "v4:4x4x4"
-    return f"; write e.g. '{like}'; chip {name!r:.100}: {nearest(name, chips())}"
-
-
-def _product(name: str) -> str:
-    """What to write for a name of a cloud's product: `v5p-8` counts cores, `v5litepod-16` chips."""
-    match = re.fullmatch(r"(v2|v3|v4|v5p|v5e|v5lite|v6e)(?:pod)?-(\d+)", name.strip().casefold())
-    if not match or not (number := int(match[2])):
-        return ""
-    of = chip({"v5lite": "v5e"}.get(match[1], match[1]))
-    count_, rest = divmod(number, of.value("cores"))
-    if rest or not (even := _even(of, count_)):
-        return ""
-    return f": a product's name, of {count(number, 'core')} on {count(count_, 'chip')}; write '{Topology(of, even)}'"
 
 
 # ---- which grids there are
@@ -176,26 +176,16 @@ def rule(chip: Chip) -> str:
     return f"{chip.name} comes in grids of {axes}{step} up to {'x'.join(map(str, chip.pod))}"
 
 
-def _nearest(chip: Chip, sizes: tuple[int, ...]) -> str:
-    """The legal grid most like the one asked for: about as many chips, then axes about as long."""
-    asked = [max(size, 1) for size in sizes] or [1]
-    grids = legal(chip)
-    if chip.network == "switch":  # one node, or whole ones
-        grids = [grid for grid in grids if len(grid) == 1 or (grid[0] > 1 and grid[1] == chip.value("node_chips"))]
-    elif len(sizes) == 1:  # a number of chips
-        grids = [_even(chip, min(_by_size(chip), key=lambda number: _unlike([number], asked)))]
-    return f"'{Topology(chip, min(grids, key=lambda grid: _unlike(grid, asked)))}'"
-
-
-def _even(chip: Chip, number: int) -> tuple[int, ...]:
+def even_grid(chip: Chip, number: int) -> tuple[int, ...]:
     """The grid of so many chips whose axes are most alike, axes of 1 last; empty where there is none."""
-    grids = _by_size(chip).get(number, [()])
+    grids = by_size(chip).get(number, [()])
     return min(
         grids, key=lambda grid: (max(grid, default=0), -min(grid, default=0), [n if n > 1 else 1e9 for n in grid])
     )
 
 
-def _unlike(grid: Sequence[int], asked: Sequence[int]) -> tuple[float, int, Sequence[int]]:
+def unlike(grid: Sequence[int], asked: Sequence[int]) -> tuple[float, int, Sequence[int]]:
+    """How far a grid is from the one asked for: first in its number of chips, then in its axes."""
     lengths = sum(abs(a - b) for a, b in itertools.zip_longest(grid[::-1], asked[::-1], fillvalue=1))
     return (round(abs(math.log(math.prod(grid) / math.prod(asked))), 9), lengths, grid)
 
@@ -203,12 +193,12 @@ def _unlike(grid: Sequence[int], asked: Sequence[int]) -> tuple[float, int, Sequ
 def nearest_with(like: Topology, devices: int) -> Topology | None:
     """The slice of the same kind of chip with so many devices whose grid is most like this one's; None if none."""
     number, rest = divmod(devices, like.chip.devices)
-    fits = [] if rest else _by_size(like.chip).get(number, ())
-    return Topology(like.chip, min(fits, key=lambda grid: _unlike(grid, like.grid))) if fits else None
+    fits = [] if rest else by_size(like.chip).get(number, ())
+    return Topology(like.chip, min(fits, key=lambda grid: unlike(grid, like.grid))) if fits else None
 
 
 @cache
-def _by_size(chip: Chip) -> dict[int, list[tuple[int, ...]]]:
+def by_size(chip: Chip) -> dict[int, list[tuple[int, ...]]]:
     """Every grid that a chip comes in, by how many chips it has."""
     found: dict[int, list[tuple[int, ...]]] = {}
     for grid in legal(chip):

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mtfcore.compiling.messages import Ended, Stopped, TooLate, receive, send
+from mtfcore.compiling.slices import Target
 from mtfcore.compiling.turns import Turns
 
 SHORT_IDLE_SECONDS = 1.0  # while somebody waits for room
@@ -60,7 +61,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def compiled(request: dict[str, Any]) -> dict[str, Any]:
-    """Lower and compile one program for the devices of a slice."""
+    """Lower and compile one program for the devices of a slice; without a program, the slice's places."""
+    if "program" not in request:
+        return {"places": list(slice_devices(request["target"]))}
     mesh, version = slice_mesh(request)
     lowered = lowering(request, mesh)
     found: dict[str, Any] = {"stablehlo": lowered.as_text(), "version": version}
@@ -93,14 +96,20 @@ def slice_mesh(request: dict[str, Any]) -> tuple[Any, str]:
     target, mesh = request["target"], request["program"].mesh
     import jax
     import numpy as np
-    from jax.experimental import topologies
 
-    found = topologies.get_topology_desc(topology_name=target.name, platform="tpu", **target.options)
-    by_place = {(*device.coords, device.core_on_chip): device for device in found.devices}
+    by_place = slice_devices(target)
     devices = np.array([by_place[place] for place in target.at], dtype=object)
     auto = (jax.sharding.AxisType.Auto,) * len(mesh.names)
     shape = tuple(mesh.shape.values())
-    return jax.sharding.Mesh(devices.reshape(shape), mesh.names, axis_types=auto), _version(found.devices[0])
+    return jax.sharding.Mesh(devices.reshape(shape), mesh.names, axis_types=auto), _version(devices[0])
+
+
+def slice_devices(target: Target) -> dict[tuple[int, int, int, int], Any]:
+    """The devices of a slice that is not there, by their places."""
+    from jax.experimental import topologies
+
+    found = topologies.get_topology_desc(topology_name=target.name, platform="tpu", **target.options)
+    return {(*device.coords, device.core_on_chip): device for device in found.devices}
 
 
 def lowering(request: dict[str, Any], mesh: Any) -> Any:

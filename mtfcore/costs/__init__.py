@@ -9,6 +9,7 @@ Rooms, in the order in which they are best read; in each, every file names the n
 * `first_paper`: two layers under five layouts, closed forms (Table 1 of "Mesh-TensorFlow"), and its Appendix B;
 * `search`: the layout of any program that takes least time;
 * `links`: mesh axes laid on the wires of a slice (`mtfcore.topologies`), and how long a collective takes there;
+  `mtf.costs.slices("v4", 64)` lists the slices that there are;
 * `pricing`: `mtf.price`, the seconds and bytes of any plan, step by step;
 * `second_paper`: closed forms of "Efficiently Scaling Transformer Inference", and claims about it that are wrong;
 * `templates`: a plan with names in place of numbers, priced for arrays of sizes and meshes at once;
@@ -20,5 +21,6 @@ First file to read: `first_paper/two_layers`.
 """
 
 from mtfcore.costs.serving.inference import inference
+from mtfcore.topology_answers import slices
 
-__all__ = ["inference"]
+__all__ = ["inference", "slices"]
