@@ -43,14 +43,14 @@ def step(model: str, topology: str, mesh: str, *, recompute: bool = False, batch
 
 def two_layers(layout: str, topology: str, parts: tuple[int, int, int], sizes: str) -> Machine:
     """Table 1's two layers under one of its five layouts, forward and backward, on rows·cols·planes devices."""
-    params = {"what": "two-layers", "layout": layout, "parts": parts, "sizes": sizes}
+    params = {"what": "two-layers", "layout": layout, "parts": list(parts), "sizes": sizes}
     named = layout.replace(":", "-").replace(" ", ",") or "no-layout"
     return Machine(f"two-layers/{named}/{topology}", "training", topology, params)
 
 
 def product(topology: str, blocks: tuple[int, int, int], edge: int) -> Machine:
     """Appendix B's product of two matrices, its iteration space cut into so many blocks along each edge."""
-    params = {"what": "product", "blocks": blocks, "edge": edge}
+    params = {"what": "product", "blocks": list(blocks), "edge": edge}
     return Machine(f"product/{'x'.join(map(str, blocks))}/{topology}", "training", topology, params)
 
 
