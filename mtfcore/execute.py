@@ -48,7 +48,10 @@ def interpret(program: Program, inputs: Sequence[Array], record: Record | None =
 
 def _do(step: Step, arrays: list[Array], mesh: Mesh, recording: bool) -> tuple[list[Array], Record]:
     """What a step makes, and what a loop keeps of its last turns."""
-    return _repeat(step, arrays, recording) if step.kind == "repeat" else ([_one(step, arrays, mesh)], {})
+    if step.kind == "repeat":
+        return _repeat(step, arrays, recording)
+    made = _one(step, arrays, mesh)
+    return [*made] if isinstance(made, tuple) else [made], {}
 
 
 def _one(step: Step, arrays: list[Array], mesh: Mesh) -> Array:

@@ -96,7 +96,7 @@ def expected_results(program: Program, given: Mapping[str, Any] | None, device: 
     from mtfcore.whole import single
 
     if given is None:
-        arrays = filling.on_cpu(program, device)
+        arrays = filling.on_device(program, device)
     else:
         whole = [np.asarray(given[port.name]).astype(jnp.dtype(long_name(port.dtype))) for port in program.inputs]
         arrays = [launch(jax.device_put, array, device) for array in whole]

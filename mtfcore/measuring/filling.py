@@ -1,7 +1,7 @@
 """Inputs for a measurement, made on the devices themselves: each device only its own part, whatever the size.
 
-    arrays = fill(run)                    # input name → jax array, laid as the program wants it
-    numpy_of(prog)["w"]                   # the very same numbers on this computer, for the oracle
+    arrays = fill(prog, places)           # the inputs in order, each where and as its place says
+    numpy_of(prog)["w"]                   # the very same numbers on this computer
 
 A number depends on its place in the whole array alone (a hash of its indices), so that values tell devices apart, and
 they are whole numbers times a power of two: exact in every type, and equal on every platform. Indices stay within the
@@ -22,52 +22,36 @@ from mtfcore.tensor import Graph
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtfcore.runs import Run
-
 LOOKS_INTO = {"gather": 0, "scatter": 0, "write": 2}  # operation → which operand holds indices
 ID_LIMIT = 16  # indices of which nothing is known stay below this
 SMALL = 3  # the largest whole number in place of an int8 weight
 
 
-def fill(run: Run) -> dict[str, Any]:
-    """All inputs of a program on its devices."""
-    import jax
-
-    from mtfcore.device_pool import launch
-    from mtfcore.resident import input_sharding
-
-    ports = run.program.inputs
-    limits = index_limits(run.program.graph)
-    places = [input_sharding(run, port) for port in ports]
-    make = jax.jit(lambda: [_values(port, port.sharding.shape, limits) for port in ports], out_shardings=places)
-    return dict(zip([port.name for port in ports], launch(make, jax_mesh=run.jax_mesh), strict=True))
+def fill(program: Program, formats: Sequence[Any]) -> list[Any]:
+    """All inputs of a program, whole, each where and as its format (or sharding) says."""
+    return _made(program, [(port, port.sharding.shape) for port in program.inputs], formats)
 
 
-def fill_parts(program: Program, ports: Sequence[Port], device: Any) -> list[Any]:
+def fill_parts(program: Program, ports: Sequence[Port], formats: Sequence[Any]) -> list[Any]:
     """One device's part of these inputs; at its local shapes every part is filled as if it were whole."""
-    import jax
-
-    from mtfcore.device_pool import launch
-
-    limits = index_limits(program.graph)
-    at = jax.sharding.SingleDeviceSharding(device)
-    shapes = [port.sharding.local_shape(program.mesh) for port in ports]
-    make = jax.jit(lambda: [_values(port, shape, limits) for port, shape in zip(ports, shapes, strict=True)],
-                   out_shardings=[at] * len(ports))  # fmt: skip
-    return launch(make) if ports else []
+    return _made(program, [(port, port.sharding.local_shape(program.mesh)) for port in ports], formats)
 
 
-def on_cpu(program: Program, device: Any) -> list[Any]:
+def on_device(program: Program, device: Any) -> list[Any]:
     """The same whole arrays on one device: what the oracle is given."""
     import jax
 
+    return fill(program, [jax.sharding.SingleDeviceSharding(device)] * len(program.inputs))
+
+
+def _made(program: Program, wanted: Sequence[tuple[Port, tuple[int, ...]]], formats: Sequence[Any]) -> list[Any]:
+    import jax
+
     from mtfcore.device_pool import launch
 
     limits = index_limits(program.graph)
-    ports = program.inputs
-    places = [jax.sharding.SingleDeviceSharding(device)] * len(ports)
-    make = jax.jit(lambda: [_values(port, port.sharding.shape, limits) for port in ports], out_shardings=places)
-    return launch(make) if ports else []
+    make = jax.jit(lambda: [_values(port, shape, limits) for port, shape in wanted], out_shardings=list(formats))
+    return launch(make) if wanted else []
 
 
 def numpy_of(program: Program) -> dict[str, np.ndarray]:
@@ -75,7 +59,7 @@ def numpy_of(program: Program) -> dict[str, np.ndarray]:
     import jax
     import numpy as np
 
-    made = on_cpu(program, jax.devices("cpu")[0])
+    made = on_device(program, jax.devices("cpu")[0])
     return {port.name: np.asarray(array) for port, array in zip(program.inputs, made, strict=True)}
 
 

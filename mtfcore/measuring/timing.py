@@ -38,7 +38,9 @@ class Subject:
     devices: Sequence[Any]
     jax_mesh: Any
     fn: Callable
-    make: Callable[[], list[Any]]
+    shapes: Sequence[Any]  # of the arrays it takes
+    places: Sequence[Any]  # where each lies: shardings
+    make: Callable[[Sequence[Any]], list[Any]]  # the arrays, where and as these formats say
     carried: Mapping[int, int]  # place among the arrays → place among the results that follows it
     names: tuple[str, ...]  # of what the program itself updates in place
     check: Callable[[Sequence[Any]], dict[str, Any]]
@@ -73,12 +75,12 @@ def steps(
     """The same, told before each of its parts; whoever stops asking ends it there. Returns what `measure` does."""
     _expect(program, on, repeats, warm_up, share, check)
     total = repeats + warm_up + 3
-    yield Progress(0, total, "making the inputs on the devices")
     subject = _subject(program, arrays, on, share, topology, model)
     expect_room(subject)
-    runs = Runs(subject, subject.make())
-    yield Progress(1, total, "compiling")
-    runs.compile()
+    yield Progress(0, total, "compiling")
+    runs = Runs(subject)
+    yield Progress(1, total, "making the inputs on the devices")
+    runs.fill()
     yield Progress(2, total, "checking the answer" if check else "first run")
     first = runs.run(keep=check)
     said = subject.check(first) if check else {"against": "not asked", "error": None, "tolerance": None}
@@ -95,22 +97,30 @@ def steps(
 class Runs:
     """The compiled function with its arrays: compiled once, run again and again."""
 
-    def __init__(self, subject: Subject, arrays: list[Any]) -> None:
-        self.subject, self.arrays = subject, arrays
-        self.compile_seconds = 0.0
-        self.compiled: Any = None
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        start = time.perf_counter()
+        self.compiled = self._compile()  # traced, lowered, compiled
+        self.compile_seconds = time.perf_counter() - start
+        self.arrays: list[Any] = []
 
-    def compile(self) -> None:
-        """Trace, lower and compile, on the clock."""
+    def _compile(self) -> Any:
         import jax
 
         from mtfcore.device_pool import inside
 
         subject = self.subject
-        start = time.perf_counter()
+        free = may_choose_order(subject.devices[0])
+        at = [_any_order(place) if free and n not in subject.carried else place
+              for n, place in enumerate(subject.places)]  # fmt: skip
         with inside(subject.jax_mesh):
-            self.compiled = jax.jit(subject.fn, donate_argnums=tuple(subject.carried)).lower(*self.arrays).compile()
-        self.compile_seconds = time.perf_counter() - start
+            jitted = jax.jit(subject.fn, in_shardings=at, donate_argnums=tuple(subject.carried))
+            return jitted.lower(*subject.shapes).compile()
+
+    def fill(self) -> None:
+        """Make the arrays on the devices, in the order of their dimensions that the compiler chose."""
+        free = may_choose_order(self.subject.devices[0])
+        self.arrays = self.subject.make(self.compiled.input_formats[0] if free else self.subject.places)
 
     def run(self, keep: bool = False) -> Any:
         """One run, waited for: its seconds, or with `keep` its results. One launch in flight in the whole process."""
@@ -119,7 +129,7 @@ class Runs:
         from mtfcore.device_pool import LAUNCH, inside
 
         with LAUNCH, inside(self.subject.jax_mesh):
-            jax.block_until_ready(self.arrays)
+            jax.block_until_ready(self.arrays)  # copies to the devices end before the clock starts
             start = time.perf_counter()
             results = jax.block_until_ready(self.compiled(*self.arrays))
             took = time.perf_counter() - start
@@ -137,6 +147,17 @@ class Runs:
             places.versions(), check, _counts(subject.program, chip), subject.share, subject.names,
             places.memory(places.near(devices)), _peak(subject.program, chip),
         )  # fmt: skip
+
+
+def may_choose_order(device: Any) -> bool:
+    """Whether the compiler orders the dimensions of inputs as it likes, as `mtf.compile` has it: TPUs gain by it."""
+    return device.platform == "tpu"
+
+
+def _any_order(place: Any) -> Any:
+    from jax.experimental.layout import Format, Layout
+
+    return Format(Layout.AUTO, place)
 
 
 # ---- what is run ------------------------------------------------------------------------------------------------
@@ -163,24 +184,29 @@ def _subject(program: Program, arrays: Any, on: str, share: str | bool, topology
 
 def whole_of(program: Program, given: Mapping[str, Any] | None, on: str) -> Subject:
     """The program as it stands, on as many devices as its mesh has."""
+    import jax
+
     from mtfcore import runs
     from mtfcore.costs.pricing.liveness import peak_memory
+    from mtfcore.device_pool import launch
     from mtfcore.measuring import checking, filling
-    from mtfcore.resident import placed
+    from mtfcore.resident import input_sharding, placed
 
     run = (runs.attach if on == "attached" else runs.simulate)(program)
     devices = list(run.jax_mesh.devices.flat)
     inputs = [port.name for port in program.inputs]
     carried = carried_places(program)
 
-    def make() -> list[Any]:
+    def make(formats: Sequence[Any]) -> list[Any]:
         if given is None:
-            return [*filling.fill(run).values()]
+            return filling.fill(program, formats)
         arrays = placed(run, given)
-        return [_own(arrays[name], given[name], place in carried) for place, name in enumerate(inputs)]
+        own = [_own(arrays[name], given[name], place in carried) for place, name in enumerate(inputs)]
+        return [launch(jax.device_put, array, at) for array, at in zip(own, formats, strict=True)]
 
     return Subject(
-        program, devices, run.jax_mesh, run.fn, make, carried, tuple(inputs[place] for place in carried),
+        program, devices, run.jax_mesh, run.fn, run.shapes, [input_sharding(run, port) for port in program.inputs],
+        make, carried, tuple(inputs[place] for place in carried),
         lambda results: checking.checked(program, results, given, devices), peak_memory(program).total,
     )  # fmt: skip
 
