@@ -248,7 +248,8 @@ class Desk:
 
     def _row(self, job: Job, status: str, reason: str, **facts: Any) -> Record:
         return Record(case=job.request.case, params=job.request.params, status=status, reason=reason, facts=facts,
-                      where=self.here.get("where", {}), versions=self.here.get("versions", {}))  # fmt: skip
+                      where=self.here.get("where", {}), versions=self.here.get("versions", {}),
+                      commit=self.here.get("commit", ""))  # fmt: skip
 
     def _answer(self, job: Job, record: Record) -> None:
         """Keep the record first, then tell all who wait for it."""

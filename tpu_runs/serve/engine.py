@@ -28,6 +28,8 @@ from tpu_runs.serve import worker
 
 QUIET = {
     "distributed.scheduler.allowed-failures": 10**9,  # who died while running is for the desk to say; the rest waits on
+    "distributed.scheduler.worker-ttl": None,  # a worker deep in a run may be silent for long; the limit ends it
+    "distributed.admin.low-level-log-length": 100,  # of events, records among them
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.worker.profile.enabled": False,  # looking into threads 100 times a second would disturb what we time

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from typing import Any
 
 from tpu_runs import cases
+from tpu_runs.commits import commit
 
 
 def check(case: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def place(on: str) -> dict[str, Any]:
         chip_state().expect_ready()
         devices = device_pool.attached_devices()
         chip_state(found=devices).expect_ready()  # JAX has started, and may have found less than the files promised
-    return {"where": places.where(devices), "versions": places.versions(),
+    return {"where": places.where(devices), "versions": places.versions(), "commit": commit(),
             "device_bytes": places.free_bytes(devices[0])}  # fmt: skip
 
 

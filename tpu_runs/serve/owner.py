@@ -13,8 +13,10 @@ import argparse
 import asyncio
 import importlib
 import os
+import re
 import secrets
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from tpu_runs.serve.engine import Engine
 from tpu_runs.serve.limits import Limits, Rate
 
 TOKEN = "MESHWORK_CLASS_TOKEN"  # the environment's, since other users of a machine can read command lines
+START_SECONDS = 120  # in which a worker is there, JAX started and the chip found
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OPEN = (
     "This answers the whole network that it is on, unencrypted: whoever reads the traffic reads the token, and\n"
@@ -56,6 +59,8 @@ def options(words: list[str]) -> argparse.Namespace:
 
 def run(chosen: argparse.Namespace) -> int:
     """Own the chip until told to end; the exit status."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{12,200}|", os.environ.get(TOKEN, "")):
+        return _say(f"{TOKEN} must be 12 or more letters, digits, - and _", 1)
     try:
         return asyncio.run(_own(chosen))
     except KeyboardInterrupt:  # where the loop takes no signals (Windows)
@@ -79,7 +84,7 @@ async def _own(chosen: argparse.Namespace) -> int:
         if not end.done():
             server.add_sockets(sockets)
             _greet(chosen, house, sockets[0].getsockname()[1])
-            await _tick(house, end)
+            return await _tick(house, end)
         return 0
     finally:
         starting.cancel()
@@ -134,21 +139,29 @@ async def _start(house: House) -> str:
     await house.engine.start(first)
     house.engine.look("place")
     try:
-        told = await asyncio.wait_for(first.told, 120)
+        told = await asyncio.wait_for(first.told, START_SECONDS)
     except TimeoutError:
-        return "The worker did not say within two minutes what is attached here."
+        return f"The worker did not say within {START_SECONDS} s what is attached here."
     house.engine.drop("place")
     if problem := told.get("problem"):
         return problem
-    house.desk.here = {name: told.get(name, {}) for name in ("where", "versions")}
+    house.desk.here = {name: told[name] for name in ("where", "versions", "commit") if name in told}
     house.device_bytes = house.limits.device_bytes or told.get("device_bytes")
     return ""
 
 
-async def _tick(house: House, end: asyncio.Future[None]) -> None:
+async def _tick(house: House, end: asyncio.Future[None]) -> int:
+    """Watch the limits until told to end, or until there is no worker any more."""
+    clock = asyncio.get_running_loop().time
+    seen = clock()
     while not end.done():
         await asyncio.wait([end], timeout=0.5)
         house.desk.tick()
+        seen = clock() if house.engine.up else seen
+        if clock() - seen > START_SECONDS:
+            return _say("The worker ended and could not be started again. Start the class again; if it cannot be "
+                        "started either, the words then say why. Records are kept.", 1)  # fmt: skip
+    return 0
 
 
 async def _notify(house: House) -> None:
@@ -168,13 +181,15 @@ def _later(work: Any) -> None:
 
 def _greet(chosen: argparse.Namespace, house: House, port: int) -> None:
     """The line for every notebook of the class; the names of clients are not asked for."""
-    host = chosen.host if chosen.host not in ("0.0.0.0", "::") else "THIS-MACHINE"
+    host = chosen.host if chosen.host not in ("0.0.0.0", "::") else socket.gethostname()
     tokens = _tokens(chosen.students)
     house.tokens = Tokens(tokens)
     where = house.desk.here["where"]
-    _say(f"\nThe class's chip: {where.get('devices', '?')} × {where.get('device_kind', '?')} ({chosen.on}). "
-         f"Records: {house.desk.file}\n"
-         "For the notebooks, before they start or in a first cell (%env …):\n")  # fmt: skip
+    chips = f"{where.get('devices', '?')} × {where.get('device_kind', '?')}"
+    if chosen.on == "simulated":
+        chips = f"{where.get('devices', '?')} simulated devices, to practise: times are this computer's"
+    _say(f"\nFor the class: {chips}. Records: {house.desk.file}\n"
+         "For its notebooks, before they start or in a first cell (%env …):\n")  # fmt: skip
     for token in tokens:
         _say(f'    MESHWORK_CLASS="http://{host}:{port} {token}"')
     _say("\nCtrl-C here ends it." if chosen.host in LOOPBACK else f"\n{OPEN.format(port=port)}\nCtrl-C here ends it.")
