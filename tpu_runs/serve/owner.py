@@ -87,8 +87,9 @@ async def _own(chosen: argparse.Namespace) -> int:
             return await _tick(house, end)
         return 0
     finally:
-        starting.cancel()
         server.stop()
+        await asyncio.wait([starting], timeout=5)  # a worker half started would complain of our end
+        starting.cancel()
         await house.engine.close()
         house.sizing.shutdown(wait=False)
 
