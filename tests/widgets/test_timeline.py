@@ -71,7 +71,7 @@ def test_a_bar_says_where_it_comes_from_and_what_hides_it():
     assert permute.endswith("all of it hidden behind fusion.1")
     half = panel("looped", layer(rings=True))
     assert bar_text(half, half["bars"][0]).endswith("20 µs of it hidden behind fusion.0, 20 µs waited for")
-    assert heading(one) == "plain: one layer of 4, 140 µs, 29 % waiting"
+    assert heading(one) == "plain: one layer of 4, 140 µs, 29 % waiting (modelled from compiled schedule)"
 
 
 def test_ticks_are_round_and_few():

@@ -77,13 +77,15 @@ def keep(kept: dict[object, Answer], key: object, answer: Answer) -> None:
 
 def said(words: str) -> str:
     """A step as people call it: `einsum B L E , E H D → B L H D` is `x Wq: E → H D`."""
+    if words.startswith("repeat "):  # what a loop does by itself
+        return f"takes this turn's part, loop over {words.split()[1]}"
     if not words.startswith("einsum ") or " , " not in words:
         return words.replace("_", "-")
     (left, brought), out = words.removeprefix("einsum ").split(" → ")[0].split(" , ")[:2], words.split(" → ")[1]
     summed = [name for name in brought.split() if name in left.split() and name not in out.split()]
     new = [name for name in brought.split() if name in out.split() and name not in left.split()]
     does = f"{' '.join(summed)} → {' '.join(new)}"
-    return f"{NAMES[does]}: {does}" if does in NAMES else f"{does}"
+    return f"{NAMES[does]}: {does}" if does in NAMES else does
 
 
 # ---- records

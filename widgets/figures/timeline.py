@@ -44,9 +44,10 @@ def _row(lane: str) -> str:
 def _bar(line: Timeline, bar: Bar, say: Callable[[str], str]) -> Facts:
     hides = [other.name for other in line.hidden_by(bar)[:2]]
     return {
-        "kind": bar.kind, "name": bar.name, "step": bar.step, "words": say(line.words(bar)), "places": places(bar.lanes),
-        "start": bar.start_seconds, "end": bar.end_seconds, "busy": bar.seconds, "exposed": bar.exposed_seconds,
-        "cycles": bar.cycles, "parts": bar.parts, "share": bar.share, "hidden_by": hides,
+        "kind": bar.kind, "name": bar.name, "step": bar.step, "words": say(line.words(bar)),
+        "places": places(bar.lanes), "start": bar.start_seconds, "end": bar.end_seconds, "busy": bar.seconds,
+        "exposed": bar.exposed_seconds, "cycles": bar.cycles, "parts": bar.parts, "share": bar.share,
+        "hidden_by": hides,
     }  # fmt: skip
 
 

@@ -64,23 +64,24 @@ def bars_svg(panels: Sequence[Facts], titles: bool = False, width: str = "100%")
 
 
 def labels_svg(panels: Sequence[Facts]) -> str:
-    """The names of the rows, which do not move when the bars do."""
+    """Headings and the names of the rows, which do not move when the bars do; headings run on over the bars."""
     inside = []
     for one, top in zip(panels, tops(panels), strict=True):
+        inside.append(text(heading(one), 4, top + 16, 0, 12, font_weight="bold"))
         for row, y in _places(one, top).items():
             inside.append(text(row, LABELS - 16, y + ROW / 2 + 4, LABELS - 14, 12, text_anchor="end"))
             if row != COMPUTE and _one_way(one, row):
                 for n, way in enumerate("→←"):
                     inside.append(text(way, LABELS - 3, y + ROW * (0.25 + 0.5 * n) + 4, 0, 10, text_anchor="end"))
     return tag("svg", *inside, cls="mw-time-rows", width=LABELS, height=height(panels), fill="currentColor",
-               font_family="sans-serif", xmlns="http://www.w3.org/2000/svg")  # fmt: skip
+               overflow="visible", font_family="sans-serif", xmlns="http://www.w3.org/2000/svg")  # fmt: skip
 
 
 def saved_timeline(panels: Sequence[Facts]) -> str:
     """Rows and bars as one file, dark on white."""
     size = {"width": WIDTH, "height": height(panels)}
     bars = tag("svg", bars_svg(panels, True), x=LABELS, width=WIDTH - LABELS - 8, height=size["height"])
-    return tag("svg", tag("rect", **size, fill="#fff"), labels_svg(panels), bars, **size, color="#111",
+    return tag("svg", tag("rect", **size, fill="#fff"), bars, labels_svg(panels), **size, color="#111",
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip
 
 
@@ -117,7 +118,6 @@ def ticks(total: float, most: int = 6) -> list[float]:
 
 
 def _ground(one: Facts, top: float) -> Iterator[str]:
-    yield text(heading(one), 2, top + 16, 0, 12, font_weight="bold")
     for row, y in _places(one, top).items():
         yield tag("rect", x=0, y=y, width="100%", height=ROW, fill=GREY, fill_opacity=0.1, data_row=row)
 

@@ -32,7 +32,8 @@ def heading(one: Facts) -> str:
     if not one["bars"]:
         return f"{one['kind']}: {one['says']}"
     what = f"one layer of {one['turns']:,}" if one["which"] == "layer" else "the whole step"
-    return f"{one['kind']}: {what}, {quantity(one['seconds'], 's')}, {percent(one['exposed'], one['seconds'])} waiting"
+    waits = f"{percent(one['exposed'], one['seconds'])} waiting"
+    return f"{one['kind']}: {what}, {quantity(one['seconds'], 's')}, {waits} (modelled {FROM})"
 
 
 # ---- a bar

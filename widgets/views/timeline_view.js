@@ -48,6 +48,11 @@ function render({ model, el }) {
     wide.style.width = `${100 * zoom}%`;
     scroll.scrollLeft = place * wide.clientWidth - share * scroll.clientWidth;
     root.dataset.zoom = zoom;
+    legible();
+  }
+  function legible() {                    // words that would be cut to a letter or two only disturb
+    for (const words of wide.querySelectorAll(".mw-bar > svg"))
+      words.style.visibility = Number(words.getAttribute("width").slice(0, -1)) / 100 * wide.clientWidth < 40 ? "hidden" : "";
   }
   function open(node) {
     if (!node?.dataset.zoom) return;
@@ -102,8 +107,10 @@ function render({ model, el }) {
     side.innerHTML = drawing.labels;
     wide.innerHTML = renamed(drawing.bars, own);
     root.dataset.drawn = Number(root.dataset.drawn || 0) + 1;
+    legible();
     read(-1);
   }
+  new ResizeObserver(legible).observe(scroll);
   model.on("change:drawing", draw);
   stretch(1);
   draw();

@@ -23,7 +23,10 @@ from widgets.numbers import tagged_html
 
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "timeline_view.css").read_text(encoding="utf-8")
-HINT = "Point at a bar to read it, or walk with the arrow keys; + and − zoom. Hatched: waiting for links."
+HINT = (
+    "Point at a bar to read it, or walk with the arrow keys; + and − zoom. Hatched: waiting for links; "
+    "→ and ←: one way round the axis."
+)
 
 
 class TimelineView(anywidget.AnyWidget):
