@@ -48,7 +48,7 @@ class OnDevice:
     def __init__(self, **settings: Any) -> None:
         self.history = History()
         self.last: dict[str, Record] = {}  # of each kind, of this session: shown greyed when the settings move on
-        self._job, self._request, self.stopping = "", None, Event()
+        self._job, self._settings, self._request, self.stopping = "", {}, None, Event()
         super().__init__(**settings)
 
     # What an explorer gives -------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class OnDevice:
     # What comes of it -------------------------------------------------------------------------------------------
 
     def _begun(self, settings: State) -> None:
-        self._job = settings.get(JOB, "")
+        self._job, self._settings = settings.get(JOB, ""), without_job(settings)
         self.stopping.clear()
         super()._begun(settings)
 
@@ -137,24 +137,29 @@ class OnDevice:
     def _finished(self, result: Result) -> None:
         if JOB not in result.settings:
             super()._finished(result)
-            return
-        kind, own = result.settings[JOB], without_job(result.settings)
-        record = result.value
-        if result.stopped or not isinstance(record, Record):
-            origin = "compiled" if kind == "compiled" else "measured"
-            record = run_jobs.unfinished(own, self.call, "stopped", "stopped by hand", origin)
-        self.keep(kind, record)
-        self._mark(False, self.job_stamp(kind, record))
+        elif result.stopped or not isinstance(result.value, Record):
+            self._ended("stopped", "stopped by hand")
+        else:
+            self.keep(self._job, result.value)
+            self._mark(False, self.job_stamp(self._job, result.value))
 
     def _failed(self, fault: BaseException) -> None:
         if not self._job:
             super()._failed(fault)
-            return
-        if self.stopping.is_set() and isinstance(fault, DeviceError):  # it was stopped, which it says as a fault
-            self._mark(False, "stopped")
-            return
-        self._mark(False, "nothing was run" if isinstance(fault, (DeviceError, mtf.LayoutError)) else "the run failed")
-        self.tell(fault)
+        elif self.stopping.is_set() and isinstance(fault, DeviceError):  # it was stopped, which it says as a fault
+            self._ended("stopped", str(fault))
+        else:
+            expected = isinstance(fault, (DeviceError, mtf.LayoutError))  # no chip, too little memory: nothing ran
+            if not expected:
+                self._ended("failed", f"{type(fault).__name__}: {fault}"[:300])
+            self._mark(False, "nothing was run" if expected else "the run failed")
+            self.tell(fault)
+
+    def _ended(self, status: str, reason: str) -> None:
+        """Keep a run that gave no number, with its reason."""
+        origin = "compiled" if self._job == "compiled" else "measured"
+        self.keep(self._job, run_jobs.unfinished(self._settings, self.call, status, reason, origin))
+        self._mark(False, status)
 
     def keep(self, kind: str, record: Record) -> None:
         """Keep a record, and draw what it changes."""

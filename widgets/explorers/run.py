@@ -18,6 +18,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import ipywidgets
+
 import mtfcore as mtf
 from tpu_runs.records import Record
 from widgets.controls import Button, Control
@@ -27,7 +29,7 @@ from widgets.explorers.run_columns import columns
 from widgets.explorers.run_inputs import MODELS, START, WORDS, asked
 from widgets.explorers.run_program import program_of, small
 from widgets.explorers.run_records import case_of, heads, listed, notes_of, recorded
-from widgets.figures.run_html import run_html, run_svg
+from widgets.figures.run_html import run_html, run_svg, side_by_side
 from widgets.figures.run_words import sentence, table
 from widgets.frame import Frame, Offer, Progress, Refused, Shown
 from widgets.state import State, call_text
@@ -48,11 +50,20 @@ class RunExplorer(OnDevice, Frame):
     def __init__(self, own: mtf.Program | None = None, **settings: Any) -> None:
         self.own = own
         super().__init__(**settings)
+        self.children = [*self.children, self.below]  # under the sentence, which stays near the controls
 
     def make_picture(self) -> PickView:
+        self.side = PickView(label="every number by its origin, with errors")
+        self.below = ipywidgets.VBox([self.side])
         view = PickView(label="seconds, bytes and memory by origin, and the history of runs")
         view.on_pick(self._picked)
         return view
+
+    def close(self) -> None:
+        for part in (self.side, self.below):
+            part.layout.close()
+            part.close()
+        super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
 
@@ -136,9 +147,15 @@ class RunExplorer(OnDevice, Frame):
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(run_html(shown.facts))
+        self.side.show(side_by_side(shown.facts))
+
+    def _say(self, change: Any = None) -> None:
+        super()._say(change)
+        (self.below.remove_class if self._true else self.below.add_class)("mw-dim")
 
     def still(self, shown: Shown) -> str:
-        return f'<style>{STYLE}</style><div class="mw-picks">{run_html(shown.facts)}</div>'
+        parts = f"{run_html(shown.facts)}{side_by_side(shown.facts)}"
+        return f'<style>{STYLE}</style><div class="mw-picks">{parts}</div>'
 
     def svg(self) -> str:
         return run_svg(self.value) if self.value else ""

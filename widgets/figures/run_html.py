@@ -1,4 +1,4 @@
-"""Modelled, compiled, measured and published side by side: bars of seconds, a table with errors, and what ran before.
+"""Modelled, compiled, measured and published side by side: bars of seconds, what ran before, a table with errors.
 
     >>> run_html(facts)[:18]
     '<style>.mw-runs{po'
@@ -27,24 +27,28 @@ WAITS = {"launch": "starting collectives", "link": "links", "hops": "hops", "hbm
 MISSING = {
     "compiled": "press Compile", "measured": "press Run on device", "published": "no row of the papers is this",
 }  # fmt: skip
-STYLE = """.mw-runs{position:relative;padding-bottom:5.4em}.mw-runs .mw-list{height:236px}
-.mw-runs .mw-from{display:none;position:absolute;left:0;right:0;bottom:0;height:5.2em;overflow:auto;padding:2px 6px;
+STYLE = """.mw-runs{position:relative;padding-bottom:4.8em}.mw-runs .mw-list{height:128px}
+.mw-runs .mw-list td{white-space:normal;vertical-align:top}
+.mw-runs .mw-from{display:none;position:absolute;left:0;right:0;bottom:0;height:4.6em;overflow:auto;padding:2px 6px;
 white-space:normal;background:var(--jp-layout-color2,#f2f2f2);border-left:4px solid var(--jp-border-color1,#bbb)}
 .mw-runs tr:hover .mw-from,.mw-runs tr:focus-within .mw-from,.mw-runs .mw-nobody{display:block}
 .mw-runs tr:hover .mw-from{z-index:2}
-.mw-side{overflow-x:auto}.mw-side table{border-collapse:collapse;width:100%}
-.mw-side th,.mw-side td{padding:1px 8px 1px 0;text-align:right;white-space:nowrap;vertical-align:top;
-border-bottom:1px solid var(--jp-border-color2,#ccc)}.mw-side th[scope=row]{text-align:left;font-weight:400}
-.mw-side .mw-by{display:block;font-size:.85em;min-height:1.2em}.mw-side .mw-old{opacity:.55}
-.mw-side .mw-origin{font-size:.75em}"""
+.mw-side{overflow-x:auto;margin-top:6px}.mw-side table{border-collapse:collapse}
+.mw-side th,.mw-side td{padding:1px 0 1px 12px;text-align:right;white-space:nowrap;vertical-align:top;
+border-bottom:1px solid var(--jp-border-color2,#ccc)}
+.mw-side th[scope=row]{text-align:left;font-weight:400;padding-left:0;position:sticky;left:0;
+background:var(--jp-layout-color0,#fff)}
+.mw-side .mw-by{display:inline-block;font-size:.85em;min-width:5em}.mw-side .mw-old{opacity:.55}
+.mw-side th .mw-by{display:block;min-height:1.45em;font-weight:400}.mw-side .mw-origin{font-size:.75em}
+.mw-side caption{caption-side:bottom;text-align:left;white-space:normal}"""
 
 
 def run_html(facts: Facts) -> str:
-    """All of it: bars and table on the left, history on the right."""
-    marks = legend([PARTS[part] for part in PARTS])
-    left = f"{bars(facts)}{marks}{side_by_side(facts)}"
+    """Above the sentence: bars on the left, history on the right."""
+    marks = legend([*(PARTS[part] for part in PARTS), ("computing and memory, compiled", ONE["compiled"])])
+    left = f"{bars(facts)}{marks}"
     return (
-        f'<style>{STYLE}</style><div class="mw-charts"><div class="mw-slot" style="flex:1.3 1 430px">{left}</div>'
+        f'<style>{STYLE}</style><div class="mw-charts"><div class="mw-slot" style="flex:1.2 1 400px">{left}</div>'
         f'<div class="mw-slot" style="flex:1 1 340px">{history(facts)}</div></div>'
     )
 
@@ -97,19 +101,18 @@ def percent(cell: Facts) -> str:
 
 
 def side_by_side(facts: Facts) -> str:
-    """Rows by columns; an error below each number that has one."""
+    """Below the sentence: rows by columns, an error beside each number that has one."""
     head = "".join(f'<th scope="col">{tagged_html(f"[{column}]")}{_of(facts, column)}</th>' for column in COLUMNS)
     rows = "".join(_row(facts, row, label) for row, label in facts["rows"].items())
-    about = f"of one device; errors of times against what is {facts['truth']}, of bytes and FLOPs against the plan"
-    caption = f'<caption style="caption-side:bottom;text-align:left">{about}</caption>'
-    top = f"<thead><tr><td></td>{head}</tr></thead>"
-    return f'<div class="mw-side"><table>{caption}{top}<tbody>{rows}</tbody></table></div>'
+    about = f"Of one device; errors of times against what is {facts['truth']}, of bytes and FLOPs against the plan."
+    top = f"<caption>{about}</caption><thead><tr><td></td>{head}</tr></thead>"
+    return f'<style>{STYLE}</style><div class="mw-side"><table>{top}<tbody>{rows}</tbody></table></div>'
 
 
 def _of(facts: Facts, column: str) -> str:
     said = facts["old"].get(column, "")
     said = f"for {said}" if said else facts["heads"].get(column, "")
-    return f'<span class="mw-by">{html.escape(said)}</span>'
+    return f'<span class="mw-by">{html.escape(said)}&nbsp;</span>'
 
 
 def _row(facts: Facts, row: str, label: str) -> str:
@@ -120,12 +123,12 @@ def _row(facts: Facts, row: str, label: str) -> str:
 def _cell(facts: Facts, row: str, column: str) -> str:
     cell, name = facts["cells"][row][column], f'data-cell="{html.escape(row)}.{column}"'
     if cell is None:
-        return f"<td {name}>–</td>"
+        return f'<td {name}>–<span class="mw-by"></span></td>'
     word = "" if cell["origin"] == column else tagged_html(f" [{cell['origin']}]")
     error = "" if cell["error"] is None or column in facts["old"] else percent(cell)
     old = ' class="mw-old"' if column in facts["old"] else ""
     data = f'data-value="{cell["value"]:.8g}" title="{html.escape(cell["words"])}"'
-    return f'<td {name} {data}{old}>{html.escape(cell["text"])}{word}<span class="mw-by">{error}</span></td>'
+    return f'<td {name} {data}{old}>{word} {html.escape(cell["text"])}<span class="mw-by">{error}</span></td>'
 
 
 # ---- what ran before
@@ -133,8 +136,8 @@ def _cell(facts: Facts, row: str, column: str) -> str:
 
 def history(facts: Facts) -> str:
     """One line a run, the newest first; pointing at it shows its provenance, picking it loads its settings."""
-    rows = "".join(_ran(one) for one in facts["history"]) or '<tr><td colspan="4">Nothing has run yet.</td></tr>'
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("when (UTC)", "what", "gave", ""))
+    rows = "".join(_ran(one) for one in facts["history"]) or '<tr><td colspan="3">Nothing has run yet.</td></tr>'
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("what, when (UTC)", "gave", ""))
     nobody = "Point at a run to read where its numbers come from."
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return (
@@ -147,7 +150,7 @@ def _ran(one: Facts) -> str:
     words, key = html.escape(one["words"]), html.escape(one["id"])
     button = f'<button class="mw-button" data-pick="record:{key}" aria-label="show: {words}">show</button>'
     place = f'{button if one["loads"] else ""}<div class="mw-from">{words}</div>'
-    cells = (html.escape(one["when"]), html.escape(one["what"]), tagged_html(one["gave"]), place)
+    cells = (html.escape(f"{one['what']}, {one['when']}"), tagged_html(one["gave"]), place)
     inside = "".join(f"<td>{cell}</td>" for cell in cells)
     return f'<tr data-record="{key}" data-status="{html.escape(one["status"])}">{inside}</tr>'
 
