@@ -7,9 +7,10 @@
 
 `peers` builds another engine into .peers, for comparisons; nothing else needs it. The first run of the others makes
 the folder .venv and installs the versions pinned in pyproject.toml and constraints.txt into it; later runs see that the
-pins are unchanged and start at once. The real model that lessons and tests use is fetched too, unless it is there or
-the environment variable LITE is 1. Nothing is written outside this folder: the model and JupyterLab's settings for the
-lessons lie in .lab. Only the standard library is used, and an old Python gets far enough to say so.
+pins are unchanged and start at once. The real model that lessons and tests use is fetched too, unless it is there; the
+environment variable LITE=1 leaves it out, and the compiler for TPUs. Nothing is written outside this folder: the model
+and JupyterLab's settings for the lessons lie in .lab. Only the standard library is used, and an old Python gets far
+enough to say so.
 
 Next file to read: pyproject.toml, for what gets installed.
 """
@@ -121,12 +122,13 @@ def ensure_environment(extra: str) -> pathlib.Path:
     python, stamp = environment_python(), read_stamp()
     if stamp.get("extra") == "test":
         extra = "test"  # what was installed for tests serves the lab too, and must not fall behind it
-    wanted = {"extra": extra, "pins": pins()}
+    compiler = stamp.get("compiler") == "yes" or not is_lite()
+    wanted = {"extra": extra, "pins": pins()} | ({"compiler": "yes"} if compiler else {})
     if works(python) and stamp == wanted:
         return python
     if not works(python):
         make_environment()
-    install(python, extra)
+    install(python, extra, compiler)
     (ROOT / ".venv" / "meshwork.json").write_text(json.dumps(wanted), encoding="utf-8")
     return python
 
@@ -143,12 +145,20 @@ def make_environment() -> None:
     run_or_explain([sys.executable, "-m", "venv", "--clear", str(ROOT / ".venv")], "making .venv")
 
 
-def install(python: pathlib.Path, extra: str) -> None:
+def is_lite() -> bool:
+    """Whether the large things that some lessons need are left out."""
+    return os.environ.get("LITE") == "1"
+
+
+def install(python: pathlib.Path, extra: str, compiler: bool) -> None:
     """Install the pins; an interrupted installation leaves no stamp, so the next run takes it up again."""
     (ROOT / ".venv" / "meshwork.json").unlink(missing_ok=True)
     say(f"Installing JupyterLab, JAX and what they need: {SIZES[extra]}, 1 to 5 minutes")
     command = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
-    target = "." if extra == "lab" else f".[{extra}]"
+    extras = ["compiler"] * compiler + [extra] * (extra != "lab")
+    target = f".[{','.join(extras)}]" if extras else "."
+    if not compiler:
+        say("LITE=1: the compiler for TPUs is not installed, and tests that need it are skipped")
     started = time.monotonic()
     run_or_explain([*command, "-c", "constraints.txt", "-e", target], "installing")
     say(f"Installed in {time.monotonic() - started:.0f} s")
@@ -179,7 +189,7 @@ def run_or_explain(command: list[str], doing: str) -> None:
 
 def fetch_model(python: pathlib.Path) -> bool:
     """Bring the real model if it is not there; without it everything else works, so a failure is only said."""
-    if os.environ.get("LITE") == "1":
+    if is_lite():
         say("LITE=1: the real model is not fetched, and tests that need it are skipped")
         return False
     pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}

@@ -15,7 +15,9 @@ MESH = "x:4 y:4 z:4"
 SLICE = "v4:4x4x4"
 # One process for all of them where tests run side by side: it owns the compiler's child.
 needs_compiler = [
-    pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu has no wheel for this computer"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("libtpu") is None, reason="libtpu is not here: no wheel for this computer, or LITE=1"
+    ),
     pytest.mark.xdist_group("compiling"),
 ]
 

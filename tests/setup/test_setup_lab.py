@@ -94,7 +94,7 @@ def test_pins_change_with_what_they_depend_on(setup, tmp_path):
 def test_installs_only_what_is_not_there(setup, monkeypatch, tmp_path, had, asked, installs):
     root = checkout(tmp_path)
     done = []
-    monkeypatch.setattr(setup, "install", lambda python, extra: done.append(extra))
+    monkeypatch.setattr(setup, "install", lambda python, extra, compiler: done.append(extra))
     monkeypatch.setattr(setup, "works", lambda python: True)
     monkeypatch.setattr(setup, "pins", lambda: "pins")
     monkeypatch.setattr(setup, "read_stamp", lambda: setup_stamp(root))
@@ -105,6 +105,44 @@ def test_installs_only_what_is_not_there(setup, monkeypatch, tmp_path, had, aske
     setup.ensure_environment(asked)
     assert done == installs
     assert setup_stamp(root)["pins"] == "pins"
+
+
+@pytest.mark.parametrize(
+    ("lite", "had", "installs"),
+    [
+        ("", "", [True]),
+        ("1", "", [False]),
+        ("1", "lite", []),
+        ("", "lite", [True]),
+        ("1", "full", []),
+        ("", "full", []),
+    ],
+)
+def test_the_compiler_is_left_out_by_lite_and_kept_where_it_is(setup, monkeypatch, tmp_path, lite, had, installs):
+    root, done = checkout(tmp_path), []
+    monkeypatch.setenv("LITE", lite)
+    monkeypatch.setattr(setup, "install", lambda python, extra, compiler: done.append(compiler))
+    monkeypatch.setattr(setup, "works", lambda python: True)
+    monkeypatch.setattr(setup, "pins", lambda: "pins")
+    monkeypatch.setattr(setup, "read_stamp", lambda: setup_stamp(root))
+    if had:
+        stamp = {"extra": "lab", "pins": "pins"} | ({"compiler": "yes"} if had == "full" else {})
+        (root / ".venv" / "meshwork.json").write_text(json.dumps(stamp), encoding="utf-8")
+    setup.ensure_environment("lab")
+    assert done == installs and setup_stamp(root).get("compiler") == (None if lite and had != "full" else "yes")
+
+
+@pytest.mark.parametrize(
+    ("extra", "compiler", "target"),
+    [("lab", True, ".[compiler]"), ("test", True, ".[compiler,test]"), ("lab", False, "."), ("test", False, ".[test]")],
+)
+def test_what_pip_is_asked_for(setup, monkeypatch, tmp_path, capsys, extra, compiler, target):
+    asked = []
+    (tmp_path / ".venv").mkdir()
+    monkeypatch.setattr(setup, "run_or_explain", lambda command, doing: asked.append(command))
+    setup.install(pathlib.Path("python"), extra, compiler)
+    assert asked[0][-2:] == ["-e", target]
+    assert ("the compiler for TPUs is not installed" in capsys.readouterr().out) == (not compiler)
 
 
 def setup_stamp(root: pathlib.Path) -> dict[str, str]:
