@@ -43,7 +43,8 @@ ENVIRONMENT = ANSWERS | {"JAX_PLATFORMS": "cpu", "TPU_LOG_DIR": "disabled", "ALL
 STOPPED = "the compilation was stopped"
 LOOK_SECONDS = 0.1
 TRIES = 3
-NOT_PASSED_ON = ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "JAX_COMPILATION_CACHE_DIR")  # said of the CPU, not of a TPU
+# What is said to JAX, XLA and libtpu is said of this process and its devices, and could change what is compiled.
+NOT_PASSED_ON = ("JAX_", "XLA_", "TPU_", "LIBTPU_")
 
 
 def has_compiler() -> bool:
@@ -148,7 +149,7 @@ class Worker:
 
     def _spawn(self, handed_on: list[int]) -> None:
         here = str(pathlib.Path(__file__).parents[2])
-        passed = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+        passed = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}
         paths = os.pathsep.join(filter(None, [here, passed.get("PYTHONPATH")]))
         self._said = tempfile.TemporaryFile()
         self._child = subprocess.Popen(

@@ -123,15 +123,26 @@ def test_it_ends_with_its_parent():
     assert done.returncode == -signal.SIGKILL and gone(int(done.stdout))
 
 
-def test_what_is_said_of_the_cpu_does_not_reach_the_compiler(worker, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_no_such_flag=1")
+def test_what_is_said_of_this_process_does_not_reach_the_compiler(worker, monkeypatch):
+    said = {
+        "XLA_FLAGS": "--xla_cpu_no_such_flag=1", "JAX_DISABLE_JIT": "1", "JAX_DEFAULT_MATMUL_PRECISION": "highest",
+        "LIBTPU_INIT_ARGS": "--no_such_flag", "TPU_VISIBLE_CHIPS": "3", "TPU_LIBRARY_PATH": "/nowhere",
+        "TPU_ACCELERATOR_TYPE": "v2-8", "JAX_PLATFORMS": "tpu,cpu",
+    }  # fmt: skip
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
     worker.ask(NOTHING)
     with open(f"/proc/{worker.pid}/environ", "rb") as file:
         given = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if entry)
-    assert b"XLA_FLAGS" not in given and given[b"ALLOW_MULTIPLE_LIBTPU_LOAD"] == b"1"
+    assert given[b"ALLOW_MULTIPLE_LIBTPU_LOAD"] == b"1" and given[b"JAX_PLATFORMS"] == b"cpu"
+    ours = {name for name in given if name.startswith((b"JAX_", b"XLA_", b"TPU_", b"LIBTPU_"))}
+    assert ours == {name.encode() for name in process.ENVIRONMENT} - {b"ALLOW_MULTIPLE_LIBTPU_LOAD"}
 
 
 def test_without_libtpu_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(process, "has_compiler", lambda: False)
-    with pytest.raises(mtf.DeviceError, match=r"libtpu.* is not installed; it comes with `make lab`.*mtf\.price"):
+    with pytest.raises(
+        mtf.DeviceError, match=r"libtpu.* is not installed; it comes with `make lab`.*mtf\.price"
+    ) as told:
         Worker().ask(NOTHING)
+    assert "is shown by `python -m tpu_runs papers` and in the explorers" in str(told.value)
