@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mtfcore.chips import Chip
 from mtfcore.measuring import places
 from mtfcore.measuring.checking import WrongAnswer
 from mtfcore.measuring.measured import Share
@@ -250,11 +251,10 @@ def _share(program: Program, device: Any, topology: Any, model: Any, n_bytes: in
 def slice_for(mesh: Mesh, device_kind: str) -> Topology | None:
     """The most cubic slice of these chips that has as many devices as the mesh; None where there is none."""
     of = places.chip_of(device_kind)
-    if of is None:
-        return None
+    return None if of is None else slice_for_chip(mesh, of)
+
+
+def slice_for_chip(mesh: Mesh, of: Chip) -> Topology | None:
+    """The same of a chip's record."""
     fitting = [Topology(of, grid) for grid in legal(of) if math.prod(grid) * of.devices == mesh.size]
-    return min(fitting, key=_length, default=None)
-
-
-def _length(of: Topology) -> Sequence[int]:
-    return sorted(of.grid, reverse=True)
+    return min(fitting, key=lambda found: sorted(found.grid, reverse=True), default=None)

@@ -83,6 +83,8 @@ def notes(cost: Cost) -> Iterator[str]:
     yield _memory(cost)
     if cost.rates.model == "calibrated" and not cost.rates.is_calibrated:
         yield f"Uncalibrated: no constants are fitted for {cost.topology.chip.title}; figures as in the physical model."
+    if cost.rates.constants is not None:
+        yield f"With {cost.rates.constants.words}."
 
 
 def _row(step: StepCost, cost: Cost) -> Row:

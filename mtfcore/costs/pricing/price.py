@@ -22,6 +22,7 @@ from mtfcore.costs.links.collectives import WAYS
 from mtfcore.costs.links.wiring import Wiring, wire, wirings
 from mtfcore.costs.links.wiring_choices import Given
 from mtfcore.costs.pricing.asking import ROUTED, Ask, asks, seconds
+from mtfcore.costs.pricing.constants import Constants
 from mtfcore.costs.pricing.cost import Cost
 from mtfcore.costs.pricing.step_cost import StepCost
 from mtfcore.costs.pricing.step_time import Rates, rates
@@ -32,16 +33,16 @@ from mtfcore.topologies import topology as as_topology
 
 
 def price(
-    program: Program, topology: str | Topology, model: str = "physical", wiring: Given | Wiring = None, *,
+    program: Program, topology: str | Topology, model: str | Constants = "physical", wiring: Given | Wiring = None, *,
     way: str = "both", overlap: float = 0.0, exact: bool | None = None, at_once: bool = True, reserve: float = 0.1,
 ) -> Cost:  # fmt: skip
     """What a program costs on a slice: seconds by part and step, bottleneck, MFU, memory.
 
-    `model`: "physical", "calibrated", or "paper" (see `step_time`). `wiring` says how the mesh lies on the grid,
-    "x→0, y→1"; by default the cheapest way. Links are used both ways or one `way`; `exact` keeps (K−1)/K (all models
-    but the second paper's do); several grid axes carry a collective `at_once` or in turn. `overlap` is the share of
-    the shorter of computing and sending that the longer hides: 0 adds both up, 1 hides all. `reserve` is the share of
-    memory that is left free.
+    `model`: "physical", "calibrated", "paper", or measured constants (see `step_time`). `wiring` says how the mesh
+    lies on the grid, "x→0, y→1"; by default the cheapest way. Links are used both ways or one `way`; `exact` keeps
+    (K−1)/K (all models but the second paper's do); several grid axes carry a collective `at_once` or in turn.
+    `overlap` is the share of the shorter of computing and sending that the longer hides: 0 adds both up, 1 hides
+    all. `reserve` is the share of memory that is left free.
     """
     if not isinstance(program, Program):
         raise LayoutError(f"price: expected a program, as mtf.plan makes it, got {type(program).__name__}")

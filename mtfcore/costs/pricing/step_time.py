@@ -16,6 +16,7 @@ its hops; see `collectives`). Models of a device:
 * "second paper" (arXiv 2211.05102, appendix A.1): a gather of D bytes takes D/W, a reduce-scatter of D the same, an
   all-reduce twice that, W being all links of a chip together and (K−1)/K taken as 1.
 * "paper" is the one of the chip's own paper: the first for v2 and v3, else the second.
+* `Constants`, fitted to records of one's own (`constants`): as "calibrated", with these.
 
 All functions take numbers or numpy arrays: `price` calls them step by step, `inference` for many settings at once.
 Next file to read: `asking`.
@@ -35,6 +36,7 @@ import numpy as np
 from mtfcore.chips import Chip, chip
 from mtfcore.costs.links.collectives import PLAIN, How, Load, Took, collective
 from mtfcore.costs.links.numbers_or_arrays import Number, is_array, least, most, product
+from mtfcore.costs.pricing.constants import Constants
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.steps import link_bytes
@@ -66,6 +68,7 @@ class Rates:
     hbm_share: float = 1.0
     launch_seconds: float = 0.0  # what starting one message takes, latency and all
     is_calibrated: bool = False
+    constants: Constants | None = None  # where they come from, if from records of one's own
 
     @property
     def joins_gathers(self) -> bool:
@@ -108,8 +111,10 @@ class Seconds(NamedTuple):
         return max(("compute", "hbm", "link", "hops"), key=lambda part: getattr(self, part))
 
 
-def rates(of: str | Chip, model: str = "physical", how: How | None = None) -> Rates:
+def rates(of: str | Chip, model: str | Constants = "physical", how: How | None = None) -> Rates:
     """What one device of a chip does, under a model; `how` the collectives run, if not as the model has it."""
+    if isinstance(model, Constants):
+        return _measured(_rates(chip(of), "physical", how), model)
     if model not in MODELS:
         raise LayoutError(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
     return _rates(chip(of), model, how)
@@ -245,6 +250,17 @@ def _calibrated(plain: Rates) -> Rates:
     constants = {name: value for name, value in found.items() if name in CONSTANTS}
     links = {name: constants.pop(name) for name in OF_LINKS if name in constants}
     return replace(plain, how=replace(plain.how, **links), is_calibrated=True, **constants)
+
+
+@cache
+def _measured(plain: Rates, found: Constants) -> Rates:
+    if found.chip != plain.chip.name:
+        raise LayoutError(f"these constants are of {found.chip}, not of {plain.chip.name}: {found.words}")
+    how = replace(plain.how, link_share=found.link_share, busy_axes=found.busy_axes)
+    return replace(
+        plain, model=str(found), how=how, compute_share=found.compute_share, hbm_share=found.hbm_share,
+        launch_seconds=found.launch_seconds, is_calibrated=True, constants=found,
+    )  # fmt: skip
 
 
 @cache

@@ -24,7 +24,7 @@ from mtfcore.errors import refuse
 
 def inference(
     cfg: Any, topology: Any, batch: Any = 1, input_tokens: Any = 2048, output_tokens: Any = 64, cached_tokens: Any = 0,
-    weights: Any = "bf16", cache: Any = "bf16", ffn: Any = "auto", attention: Any = "auto", model: str = "calibrated",
+    weights: Any = "bf16", cache: Any = "bf16", ffn: Any = "auto", attention: Any = "auto", model: Any = "calibrated",
     reserve: Any = 0.1, price_per_chip_hour: Any = None, prefill_batch: Any = None,
 ) -> Estimate:  # fmt: skip
     """Times, memory, shares and choices of serving `batch` sequences together, of which at most `prefill_batch` (by
@@ -33,8 +33,9 @@ def inference(
     `cfg` (configurations or their names), `topology` and all others may be arrays, which broadcast. Each sequence has
     `cached_tokens` from before, reads `input_tokens` and writes `output_tokens`. `ffn` is ws1d, ws2d, wg_x, wg_xy,
     wg_xyz or auto; `attention` heads, batch or auto; a mapping {"prefill": …, "decode": …} says each phase. `model` is
-    that of time: "calibrated", "physical" or "paper". `reserve` is the share of memory kept free. A single setting that
-    no partition allows is refused, with every reason; among many it has nan, and its reasons stand in `candidates`.
+    that of time: "calibrated", "physical", "paper", or measured constants (`pricing.constants`). `reserve` is the share
+    of memory kept free. A single setting that no partition allows is refused, with every reason; among many it has nan,
+    and its reasons stand in `candidates`.
     """
     asked = read_settings(
         cfg, topology, weights=weights, cache=cache, ffn=ffn, attention=attention, model=model, reserve=reserve,

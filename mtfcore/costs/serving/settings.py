@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.costs.pricing.constants import Constants
 from mtfcore.costs.pricing.step_time import MODELS
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.model.configs import Config, config
@@ -79,7 +80,7 @@ def read_settings(
 ) -> Settings:  # fmt: skip
     """Read, check and broadcast everything; all faults at once."""
     faults: list[str] = []
-    if model not in MODELS:
+    if not isinstance(model, Constants) and model not in MODELS:
         faults.append(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
     all_at_once = numbers["prefill_batch"] is None
     if all_at_once:

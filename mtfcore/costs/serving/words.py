@@ -51,6 +51,8 @@ def warnings_of(est: Estimate) -> list[str]:
         at = rates(slice_.chip, est.model)
         if est.model == "calibrated" and not at.is_calibrated:
             said.append(f"{slice_.chip.title} has no fitted constants: peaks and hops as published, so a bound")
+        if at.constants is not None:
+            said.append(f"with {at.constants.words}")
     if not np.all(est.fits):
         said.append(_too_large(est) if not est.asked.shape else f"{np.sum(~est.fits):,} settings do not fit")
     return list(dict.fromkeys(said))
