@@ -75,9 +75,16 @@ class Watch:
                 self.child.wait()
                 return None
             time.sleep(0.1)
+        return self.child.returncode
+
+    def close(self) -> None:
+        """Read what is left; a grandchild that still holds a pipe is not waited for."""
         for reader in self.readers:
             reader.join(WAIT)
-        return self.child.returncode
+        self.child.stdin.close()
+        for reader, source in zip(self.readers, (self.child.stdout, self.child.stderr), strict=True):
+            if not reader.is_alive():
+                source.close()
 
     def why(self) -> str:
         """Why companions seem to have gone; empty where nothing says so."""
@@ -103,6 +110,8 @@ def watch(words: Sequence[str], hosts: int, host: int, patience: float, limit: f
     except KeyboardInterrupt:
         watched.interrupted()
         return _said(130, f"{who}: stopped.", host)
+    finally:
+        watched.close()
     if status == 0:
         return 0
     if status is None:

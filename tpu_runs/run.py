@@ -37,15 +37,18 @@ WORDS = 600  # of a reason
 
 def rows(
     case: Case | str, params: Mapping[str, Any], on: str = "simulated", *, repeats: int = 5, warm_up: int = 1,
-    share: str | bool = "auto", check: bool = True, topology: Any = None,
+    share: str | bool = "auto", check: bool = True, topology: Any = None, together: int = 0,
 ) -> Generator[Progress, None, Record]:  # fmt: skip
-    """Run it on "attached" devices or "simulated" ones; options as in `mtf.measure`. Returns its record."""
+    """Run it on "attached" devices or "simulated" ones; options as in `mtf.measure`. Returns its record.
+
+    `together`: how many devices several hosts have together, all of which must take part; 0 on one host.
+    """
     case = case_named(case) if isinstance(case, str) else case
     kept = {"case": case.name, "params": dict(params), "commit": commit(),
             "where": {"platform": "simulated"} if on == "simulated" else {}}  # fmt: skip
     how = {"on": on, "repeats": repeats, "warm_up": warm_up, "check": check}
     try:
-        found = yield from _measured(case, params, kept, how, share, topology)
+        found = yield from _measured(case, params, kept, how, share, topology, together)
     except (LayoutError, DeviceError) as fault:
         return _without_time(kept, "refused", str(fault))
     except WrongAnswer as fault:
@@ -90,13 +93,17 @@ def is_from_elsewhere(fault: BaseException) -> bool:
 
 
 def _measured(
-    case: Case, params: Mapping[str, Any], kept: dict[str, Any], how: dict[str, Any], share: str | bool, topology: Any
+    case: Case, params: Mapping[str, Any], kept: dict[str, Any], how: dict[str, Any], share: str | bool, topology: Any,
+    together: int,
 ) -> Generator[Progress, None, dict[str, Any]]:  # fmt: skip
     """The fields of a record that a run fills in; `kept` gets what is known before it."""
     kept["params"] = full = check(case, params)
     kept["facts"] = facts = {"expected_bytes": case.bytes(full)}
     kept["versions"] = places.versions()
     _expect_devices(how["on"])
+    if together:
+        _expect_together(case, full, together)
+        share = False
     if case.program is None:
         _expect_whole(case, full, share)
         found = yield from case.run(full, **how)
@@ -132,6 +139,15 @@ def _expect_devices(on: str) -> None:
         return
     with contextlib.suppress(DeviceError):  # JAX runs already with fewer: then those are what there is
         mtf.devices(SIMULATED)
+
+
+def _expect_together(case: Case, params: Mapping[str, Any], devices: int) -> None:
+    """Of several hosts none may stand aside: it would have no part of any array."""
+    if case.program is None:
+        raise DeviceError(f"{case.name}: the engine runs on one host; take away --hosts")
+    if case.devices(params) != devices:
+        raise DeviceError(f"mesh '{params['mesh']}' has {case.devices(params)} devices, the hosts have {devices} "
+                          f"together, and all must take part: such as mesh=x:{devices}")  # fmt: skip
 
 
 def _expect_whole(case: Case, params: Mapping[str, Any], share: str | bool) -> bool:

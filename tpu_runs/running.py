@@ -27,7 +27,7 @@ from tpu_runs.cases import CASES, SWEEPS, Case, case, check
 from tpu_runs.commits import commit
 from tpu_runs.listing import differing
 from tpu_runs.records import Record, append, own_file
-from tpu_runs.run import rows, stopped
+from tpu_runs.run import is_from_elsewhere, rows, stopped
 
 Asked = argparse.Namespace
 
@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     many.add_argument("--devices", type=int, default=2, help="simulated devices of one host")
     many.add_argument("--patience", type=int, default=20, help="seconds without a sign of life: a host has gone")
     many.add_argument("--limit", type=float, default=900, help="seconds without any progress: this host ends")
+    made.set_defaults(together=0)  # devices of all hosts, once they have met
     return made
 
 
@@ -104,12 +105,11 @@ def _devices(asked: Asked) -> int:
 
 def _among_others(asked: Asked, named: Case | None, given: dict[str, str]) -> int:
     """As one of many hosts: the same runs in the same order on all; host 0 keeps the records."""
-    from tpu_runs.run import is_from_elsewhere
-
     try:
         total = joining.join(asked.hosts, asked.host, asked.coordinator, asked.on, asked.devices, asked.patience)
         runs = _planned(asked, named, given, total)
         joining.expect_same(f"{commit()} {[(each.name, params) for each, params in runs]}")
+        asked.together = total
         status = _all(asked, runs)
         joining.leave(status)
         return status
@@ -137,9 +137,9 @@ def _all(asked: Asked, runs: list[tuple[Case, dict]]) -> int:
 
 def _one(asked: Asked, each: Case, params: dict, number: str) -> Record:
     """One run, told part by part."""
-    share: Any = True if asked.share else False if asked.hosts > 1 else "auto"
+    share: Any = True if asked.share else "auto"
     going = rows(each, params, asked.on, repeats=asked.repeats, warm_up=asked.warm_up, share=share,
-                 check=not asked.no_check, topology=asked.topology)  # fmt: skip
+                 check=not asked.no_check, topology=asked.topology, together=asked.together)  # fmt: skip
     if asked.hosts > 1:
         going = joining.in_step(going, lambda why: stopped(each, params, asked.on, why))
     with _one_line() as show:
