@@ -106,6 +106,7 @@ def test_moving_in_the_picture_is_one_event(compiler):
     explorer.observe(events.append, "state")
     explorer.picture.open_loop("layer")
     assert len(events) == 1 and explorer.value["panels"][0]["which"] == "layer"
+    explorer.queue.join(10)
 
 
 def test_stop_cancels_and_compile_asks_again(compiler):
@@ -142,16 +143,15 @@ def wait_for(test, seconds: float = 10.0) -> None:
         time.sleep(0.005)
 
 
-def test_stop_ends_the_compilers_process_and_only_its_own(monkeypatch):
-    stopped, running, ended = threading.Event(), threading.Event(), []
+def test_stop_reaches_the_compiler_and_only_the_own_request(monkeypatch):
+    running, ended = threading.Event(), []
 
-    def compile_(program, topology):
+    def compile_(program, topology, *, told, stop):
         running.set()
-        assert stopped.wait(10)
+        assert stop.wait(10)
         raise DeviceError("the compilation was stopped")
 
     monkeypatch.setattr(compiling_home.mtf, "compile", compile_)
-    monkeypatch.setattr(compiling_home, "WORKER", SimpleNamespace(stop=stopped.set))
     mine, other = Compiling(), Compiling()
 
     def work() -> None:
@@ -163,7 +163,8 @@ def test_stop_ends_the_compilers_process_and_only_its_own(monkeypatch):
     worker.start()
     assert running.wait(10)
     other.stop()
-    assert not stopped.wait(0.05)
+    worker.join(0.05)
+    assert not ended
     mine.stop()
     worker.join(10)
     assert ended == [True]
@@ -211,6 +212,7 @@ def test_mesh_and_slice_move_together(compiler):
     assert mtf.Mesh(explorer.state["mesh"]).size == 4 and explorer.kind == "ok"
     explorer.top.press({"phase": "decode"})
     assert explorer.state["partition"] == "ws2d-batch"
+    explorer.queue.join(10)
 
 
 def test_without_a_compiler_it_says_how_to_get_it(compiler, monkeypatch):
@@ -230,6 +232,7 @@ def test_records_are_shown_without_compiling(compiler, monkeypatch):
     assert explorer.sentence.startswith("Plain: nothing kept of the step")
     explorer.top.press({"batch": 2})
     assert explorer.state["record"] == "" and "pip install" in explorer.sentence
+    explorer.queue.join(10)
 
 
 def test_records_are_read_and_paired(monkeypatch):
@@ -259,6 +262,9 @@ def test_any_program_can_be_shown(compiler):
     assert compiler.asked == [("plain", "v5e:2x2"), ("looped", "v5e:2x2")] and explorer.kind == "ok"
     assert "timeline(program=product, topology='v5e:2x2'" in explorer.code
     assert explorer.value["panels"][0]["rows"] == ["compute", "x", "y"]
+    explorer.top.press({"topology": "v5e:2x4"})
+    assert explorer.kind == "refused" and "has 4 devices, slice v5e:2x4 has 8" in explorer.sentence
+    assert [offer.label for offer in explorer.offers] == ["slice v5e:2x2"] and len(compiler.asked) == 2
 
 
 def test_call_table_still_and_file(compiler):

@@ -44,7 +44,7 @@ class TimelineExplorer(Growing):
     start = START
 
     def __init__(self, program: mtf.Program | None = None, **settings: Any) -> None:
-        self.own, self.compiling = program, Compiling()
+        self.own, self.compiling = program, Compiling(self._waits)
         self.kept: dict[object, Answer] = KEPT if program is None else {}
         self.last: Facts | None = None  # the newest picture that had bars
         self.asked: State = {}  # what the compiler is busy with
@@ -154,7 +154,10 @@ class TimelineExplorer(Growing):
     # Compiling --------------------------------------------------------------------------------------------------
 
     def _program(self, state: State) -> mtf.Program:
-        return self.own if self.own is not None else timeline_inputs.program_of(state)
+        if self.own is None:
+            return timeline_inputs.program_of(state)
+        timeline_inputs.expect_fit(self.own.mesh, state["topology"])
+        return self.own
 
     def _key(self, state: State, kind: str) -> tuple[object, ...]:
         of = ("topology",) if self.own is not None else OF_THE_PROGRAM
@@ -188,6 +191,11 @@ class TimelineExplorer(Growing):
             return
         finally:
             self.asked = {}
+
+    def _waits(self, words: str) -> None:
+        """Other kernels compile first."""
+        if words:
+            self._mark(True, words)
 
     def show_progress(self, progress: Progress) -> None:
         if progress.value:

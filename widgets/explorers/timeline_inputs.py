@@ -121,6 +121,16 @@ def _with_attention(state: State, name: str) -> State:
 # ---- the program
 
 
+def expect_fit(mesh: mtf.Mesh, topology: str) -> None:
+    """Refuse a slice that has not the mesh's number of devices, with those that have."""
+    slice_ = expect_tpu(plan_inputs.read_slice(topology))
+    if mesh.size == slice_.devices:
+        return
+    fits = [str(one) for one in plan_inputs.slices_of(slice_.chip.name) if one.devices == mesh.size]
+    raise Refused(f"mesh '{mesh}' has {mesh.size:,} devices, slice {slice_} has {slice_.devices:,}",
+                  [Offer(f"slice {one}", {"topology": one}) for one in fits])  # fmt: skip
+
+
 def check(state: State) -> None:
     """Refuse what no menu has, sizes beyond the boxes, and a mesh that is not the slice's."""
     plan_inputs.check_words(state)
@@ -135,11 +145,13 @@ def check(state: State) -> None:
 
 def program_of(state: State) -> mtf.Program:
     """The phase's program; what cannot be planned is refused with ways out."""
-    topology, mesh = expect_tpu(plan_inputs.read_slice(state["topology"])), mtf.Mesh(state["mesh"])
-    if mesh.size != topology.devices:
-        ways = {"mesh": mesh_of(topology)}
-        raise Refused(f"mesh '{mesh}' has {mesh.size:,} devices, slice {topology} has {topology.devices:,}",
-                      [Offer(f"mesh {ways['mesh']}", ways)])  # fmt: skip
+    mesh = mtf.Mesh(state["mesh"])
+    expect_tpu(plan_inputs.read_slice(state["topology"]))
+    try:
+        expect_fit(mesh, state["topology"])
+    except Refused as fault:
+        own = mesh_for(state["topology"])
+        raise Refused(str(fault), [Offer(f"mesh {own}", {"mesh": own}), *fault.offers]) from None
     try:
         return _planned(*(state[name] for name in OF_THE_PROGRAM if name != "topology"))
     except LayoutError as fault:
@@ -175,6 +187,6 @@ def _ways_out(state: State, mesh: mtf.Mesh) -> Iterator[Offer]:
 def mesh_for(topology: str) -> str:
     """The mesh of a slice; that of the start for one that cannot be, which is refused later in full."""
     try:
-        return START["mesh"] if topology == START["topology"] else mesh_of(mtf.topology(topology))
+        return mesh_of(mtf.topology(topology))
     except LayoutError:
         return START["mesh"]

@@ -115,7 +115,7 @@ def _effect(plain: Facts, looped: Facts, rings: int) -> str:
            else f"slower, {origin(f'{after / before:.2f} times as long', 'modelled')}")  # fmt: skip
     said = [f"Looped it takes {origin(quantity(after, 's'), 'modelled')}, {how}: {_change(less)}"]
     if more > 0:
-        worst = f", most in {_what(longest(looped)[0])}" if more > 0.1 * before and longest(looped) else ""
+        worst = f"; its longest bar is {_what(longest(looped)[0])}" if more > 0.1 * before and longest(looped) else ""
         said.append(f", but blocks cost {origin(quantity(more, 's'), 'modelled')} more computing{worst}")
     return "".join(said) + "."
 
