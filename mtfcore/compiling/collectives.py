@@ -79,7 +79,7 @@ def _sent(slot: Slot, schedule: Schedule, mesh: Mesh) -> Sent:
     wrapper = slot.inside.name if slot.inside else ""
     return Sent(
         _kind(slot), axes, whole, arrays[0].group_size, tuple(int(a.n_bytes) for a in arrays),
-        tuple(a.dtype for a in arrays), slot.times, slot.is_async, slot.instruction.name, slot.step or _outer(slot),
+        tuple(a.dtype for a in arrays), slot.times, slot.is_async, slot.instruction.name, _step(slot),
         groups, wrapper,
     )  # fmt: skip
 
@@ -90,8 +90,11 @@ def _kind(slot: Slot) -> str:
     return "reduce_scatter" if calls.lstrip("%").startswith("all-reduce-scatter") else slot.kind
 
 
-def _outer(slot: Slot) -> str:
-    return Slot(slot.inside, slot.home).step if slot.inside else ""
+def _step(slot: Slot) -> str:
+    """The step it was lowered from: of what it says and its wrapper, the wrapper first where several may share it."""
+    outer = Slot(slot.inside, slot.home).step if slot.inside else ""
+    is_shared = slot.inside is not None and slot.inside.opcode == "async-start"
+    return (outer if is_shared else "") or slot.step or outer
 
 
 def axes_of(groups: Groups | Sequence[Sequence[int]], mesh: Mesh) -> tuple[tuple[str, ...], bool]:

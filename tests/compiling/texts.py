@@ -117,14 +117,15 @@ ENTRY %main (p: f32[32], r: f32[64]) -> (f32[64], f32[64]) {{
 """
 
 _SENT = "(f32[64])"
-# A TPU with cores for collectives: the wrapper begins without its array, which a later update hands over.
+# A TPU with cores for collectives: the wrapper begins without its array, which a later update hands over. Equal ones
+# share what runs there, so the step that this names is another's.
 OFFLOADED = f"""{HEADER}{SUM}
 {DOUBLE}
 %on_its_core (array: f32[64]) -> f32[64] {{
   %array = f32[64]{{0}} parameter(0)
   %held = {_SENT} tuple(%array)
   %taken = f32[64]{{0}} get-tuple-element(%held), index=0
-  ROOT %core_sum = f32[64]{{0}} all-reduce(%taken), channel_id=1, replica_groups=[2,2]<=[4], to_apply=%sum, {scope(6)}
+  ROOT %core_sum = f32[64]{{0}} all-reduce(%taken), channel_id=1, replica_groups=[2,2]<=[4], to_apply=%sum, {scope(2)}
 }}, execution_thread="sparsecore"
 %handed_over (given: f32[64]) -> f32[64] {{
   %given = f32[64]{{0}} parameter(0)
@@ -132,7 +133,7 @@ OFFLOADED = f"""{HEADER}{SUM}
 }}, execution_thread="sparsecore"
 ENTRY %main (p: f32[64]) -> (f32[64], f32[64]) {{
   %p = f32[64]{{0}} parameter(0)
-  %begun = ((), (), (s32[8])) async-start(), async_execution_thread="sparsecore", calls=%handed_over
+  %begun = ((), (), (s32[8])) async-start(), async_execution_thread="sparsecore", calls=%handed_over, {scope(6)}
   %first = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {cycles(500)}
   %update = ({_SENT}, f32[64], (s32[8])) async-update(%begun, %first), output_to_operand_aliasing={{}}
   %second = f32[64]{{0}} fusion(%p), kind=kLoop, calls=%double, {cycles(900)}
