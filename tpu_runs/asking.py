@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -24,7 +25,7 @@ from tpu_runs.records import Record
 
 ENVIRONMENT = "MESHWORK_CLASS"
 ANSWER_BYTES = 2**20
-TRIES = 4  # at reaching an owner again that we reached before
+TRIES = 4  # at reaching an owner that we reached before, or at asking again what came too soon
 _NOTEBOOK = uuid.uuid4().hex  # this process's name for fair turns; it says nothing of whose it is
 
 
@@ -43,9 +44,9 @@ class WrongToken(AskingError):
 class RequestRefused(AskingError):
     """The owner answered, and will not run this: its words say what would be taken."""
 
-    def __init__(self, words: str, status: int = 400) -> None:
+    def __init__(self, words: str, status: int = 400, retry_seconds: float = 0.0) -> None:
         super().__init__(words)
-        self.status = status
+        self.status, self.retry_seconds = status, retry_seconds
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -129,6 +130,18 @@ class Class:
         return self._call("GET", "/cases")["cases"]
 
     def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        """One question; one that came too soon after others is asked again when the owner says."""
+        for _ in range(TRIES):
+            try:
+                return self._once(method, path, body)
+            except RequestRefused as fault:
+                if not fault.retry_seconds:
+                    raise
+                refusal = fault
+                time.sleep(min(fault.retry_seconds, 5.0))
+        raise refusal
+
+    def _once(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.token}", "Meshwork-Client": self.notebook}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -138,7 +151,7 @@ class Class:
                 return _read(answer.read(ANSWER_BYTES + 1), self.address)
         except urllib.error.HTTPError as fault:
             with fault:
-                raise _refusal(fault.code, fault.read(4096)) from None
+                raise _refusal(fault.code, fault.read(16384), fault.headers.get("Retry-After")) from None
         except OSError as fault:  # URLError and a connection cut in the middle are OSErrors
             raise OwnerAway(f"nobody answers at {self.address} ({getattr(fault, 'reason', fault)}): is `make class` "
                             "running there, and can this machine reach it?") from None  # fmt: skip
@@ -174,10 +187,9 @@ class Asked:
             try:
                 self.look(mark)
                 failed = 0
-            except (OwnerAway, RequestRefused) as fault:
+            except OwnerAway:  # for a moment, perhaps
                 failed += 1
-                passing = isinstance(fault, OwnerAway) or fault.status == 429
-                if failed == TRIES or not passing:
+                if failed == TRIES:
                     raise
                 time.sleep(0.5 * failed)
 
@@ -192,12 +204,15 @@ def _read(body: bytes, address: str) -> dict[str, Any]:
     return told
 
 
-def _refusal(status: int, body: bytes) -> AskingError:
+def _refusal(status: int, body: bytes, retry: str | None = None) -> AskingError:
     try:
         words = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
         words = f"the address answered with HTTP {status}, and not as a class's owner does"
-    return WrongToken(words) if status == 401 else RequestRefused(words, status)
+    if status == 401:
+        return WrongToken(words)
+    seconds = float(retry) if retry and re.fullmatch(r"[0-9.]{1,6}", retry) else 0.0
+    return RequestRefused(words, status, seconds)
 
 
 def _record(named: Mapping[str, Any]) -> Record:

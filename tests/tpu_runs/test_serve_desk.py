@@ -214,6 +214,17 @@ def test_what_nobody_looks_for_is_given_up(tmp_path: Path) -> None:
     assert "nobody looked for it in 60 s" in gone.record.reason and room.run() == 2
 
 
+def test_too_many_of_one_client_are_refused_and_those_of_others_are_not(tmp_path: Path) -> None:
+    room = Room(tmp_path, queued_per_client=3)
+    mine = [room.ask("ann", tag) for tag in range(3)]
+    with pytest.raises(Refused, match="you have 3 requests here, the most one may have") as refused:
+        room.ask("ann", 3)
+    assert refused.value.status == 429 and not refused.value.retry_seconds
+    room.ask("ben", 4)
+    room.desk.cancel("ann", mine[0].id)
+    assert room.ask("ann", 3).record is None
+
+
 def test_only_so_many_wait(tmp_path: Path) -> None:
     room = Room(tmp_path, queued=3)
     for tag in range(3):

@@ -13,11 +13,13 @@ scripts may not send unasked. Next file to read: `desk`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
 import re
 import zlib
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -30,6 +32,7 @@ from tpu_runs.serve.engine import Engine
 from tpu_runs.serve.limits import Limits, Rate, Refused, Request, read_request
 
 WAIT_SECONDS = 10.0  # of one question about a request; shorter than proxies and notebooks lose their patience
+MOVES_SECONDS = 0.4  # in which moves in the queue are gathered; a start or an end is told at once
 CLIENT = re.compile(r"[A-Za-z0-9-]{1,64}")
 WORDS = {404: "no such address here; GET / tells what there is", 405: "no such method at this address"}
 
@@ -175,16 +178,20 @@ class OneRequest(Handler):
     """GET and DELETE /requests/ID."""
 
     async def get(self, id: str) -> None:
-        told, seen = self.told(id), self.get_query_argument("seen", "")
-        deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
-        try:
-            async with asyncio.timeout_at(deadline), self.house.changed:
-                while told["mark"] == seen and told["state"] != "done":
-                    await self.house.changed.wait()
-                    told = self.told(id)
-        except TimeoutError:
-            pass  # nothing new is an answer too
+        seen = self.get_query_argument("seen", "")
+        told = await self.after(id, WAIT_SECONDS, lambda told: told["state"] == "done" or told["mark"] != seen)
+        if told["state"] == "waiting" and seen:  # every run that ends moves all who wait: told once for several
+            told = await self.after(id, MOVES_SECONDS, lambda told: told["state"] != "waiting")
         self.finish(told)
+
+    async def after(self, id: str, seconds: float, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """How a request stands as soon as it is `enough`, or after some seconds; nothing new is an answer too."""
+        told = self.told(id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self.house.changed:
+                while not enough(told := self.told(id)):
+                    await self.house.changed.wait()
+        return told
 
     def delete(self, id: str) -> None:
         self.house.desk.cancel(self.client, id)

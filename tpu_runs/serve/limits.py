@@ -21,10 +21,10 @@ class Limits:
     """How much one class, one client and one run may take."""
 
     body_bytes: int = 16 * 1024
-    queued: int = 200  # requests that wait, of all clients together
-    queued_per_client: int = 8  # that wait or run
-    requests_per_second: float = 20.0  # of one client, over some seconds
-    burst: int = 60
+    queued: int = 400  # requests that wait, of all clients together
+    queued_per_client: int = 40  # that wait or run; turns are fair, so many of one delay nobody else
+    requests_per_second: float = 50.0  # of one client, over some seconds
+    burst: int = 200
     run_seconds: float = 180.0  # past which a run's worker is killed
     patience_seconds: float = 90.0  # a request that nobody looks at for so long is given up
     device_bytes: int | None = None  # what one device holds; None: as its worker says
