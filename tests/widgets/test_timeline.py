@@ -237,12 +237,12 @@ def test_records_are_shown_without_compiling(compiler, monkeypatch):
 
 def test_records_are_read_and_paired(monkeypatch):
     def record(name, form, facts):
-        inner = {"looped": form} if form else {}
+        inner = {"looped": form, "largest": 3, "axes": ""} if form else {}
         return SimpleNamespace(params={"name": name, "params": inner}, facts=facts, words=lambda: "compiled by …")
 
     lines = [
         record("a/b", "", {"timeline": layer().to_json()}),
-        record("a/b/looped-latency", "latency", {"timeline": layer(True).to_json()}),
+        record("a/b-3", "latency", {"timeline": layer(True).to_json()}),
         record("c", "", {}), record("d", "", {"timeline": {"timeline": 99}}),
     ]  # fmt: skip
     records = pytest.importorskip("tpu_runs.records")

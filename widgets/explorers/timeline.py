@@ -90,7 +90,12 @@ class TimelineExplorer(Growing):
         timeline_inputs.check(state)
         answers, axes = self._answers(state)
         panels = [self._panel(kind, answers.get(kind), state, axes) for kind in self._kinds(state)]
-        facts: Facts = {"panels": panels, "stale": "", "says": "", "rings": self._rings(answers)}
+        facts: Facts = {
+            "panels": panels,
+            "stale": "",
+            "says": self._about(answers, state),
+            "rings": self._rings(answers),
+        }
         missing = bool(self._missing(state))
         if missing and self.last and not any(one["bars"] for one in panels):
             facts = {**self.last, "stale": "the picture is that of the settings before", "says": ""}
@@ -122,6 +127,11 @@ class TimelineExplorer(Growing):
         if window not in answer.lines:
             return empty(kind, rows, f"nothing kept of {'the step' if window == 'step' else 'a layer: it has no loop'}")
         return {**panel(kind, answer.lines[window], said), "about": answer.about}
+
+    def _about(self, answers: dict[str, Answer], state: State) -> str:
+        """Who compiled it, and how much memory it takes."""
+        said = {answers[kind].about: kind for kind in self._kinds(state) if kind in answers and answers[kind].lines}
+        return " ".join(f"{kind.capitalize()}: {about}." for about, kind in said.items() if about)
 
     def _rings(self, answers: dict[str, Answer]) -> int:
         return answers["looped"].rings if "looped" in answers else 1

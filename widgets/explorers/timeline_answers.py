@@ -9,6 +9,7 @@ Programs are looped where the price model says that it pays (`mtfcore.overlap.pa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,6 +25,7 @@ from widgets.numbers import count, origin, quantity
 
 KINDS = ("plain", "looped")
 FORMS = ("latency", "throughput")
+OF_RINGS = ("looped", "largest", "axes")  # what a record's parameters say of rings alone
 MOST_KEPT = 128
 
 
@@ -93,14 +95,24 @@ def said(words: str) -> str:
 
 @lru_cache(maxsize=1)
 def recorded() -> dict[str, dict[str, Answer]]:
-    """Timelines of committed records by name: the plain program's, and that of its rings."""
-    found: dict[str, dict[str, Answer]] = {}
-    for name, kind, answer in _read():
-        found.setdefault(name, {})[kind] = answer
-    return found
+    """Timelines of committed records by the plain program's name: the plain one, and the fastest of its rings."""
+    groups: dict[str, dict[str, Answer]] = {}
+    names: dict[str, str] = {}
+    for same, name, kind, answer in _read():
+        group = groups.setdefault(same, {})
+        if kind == "plain" or same not in names:
+            names[same] = name
+        if kind not in group or _whole(answer) < _whole(group[kind]):
+            group[kind] = answer
+    return {names[same]: group for same, group in groups.items()}
 
 
-def _read() -> Iterator[tuple[str, str, Answer]]:
+def _whole(answer: Answer) -> float:
+    return next(iter(answer.lines.values())).whole.seconds
+
+
+def _read() -> Iterator[tuple[str, str, str, Answer]]:
+    """(what records of one program share, name, plain or looped, timelines)."""
     from tpu_runs.records import committed
 
     for record in committed():
@@ -110,15 +122,15 @@ def _read() -> Iterator[tuple[str, str, Answer]]:
         except LayoutError:  # of another version of this library
             continue
         if lines:
-            yield *_named(record.params, record.facts), Answer(lines, "", record.words(), 1)
+            yield *_named(record.params), Answer(lines, "", record.words(), 1)
 
 
-def _named(params: Mapping[str, object], facts: Mapping[str, object]) -> tuple[str, str]:
-    """(name without what says that it is looped, plain or looped)."""
-    name = str(params.get("name") or facts.get("name") or params.get("model") or "a program")
+def _named(params: Mapping[str, object]) -> tuple[str, str, str]:
     inner = params.get("params")
-    form = inner.get("looped") if isinstance(inner, Mapping) else params.get("looped")
-    return name.replace(f"/looped-{form}", ""), "looped" if form else "plain"
+    own = dict(inner) if isinstance(inner, Mapping) else {}
+    form = [own.pop(name, "") for name in OF_RINGS][0]
+    same = {**params, "params": own, "name": "", "timeline": ""}
+    return json.dumps(same, sort_keys=True), str(params.get("name") or "a program"), "looped" if form else "plain"
 
 
 def record_words(name: str) -> str:
