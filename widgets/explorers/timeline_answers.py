@@ -127,9 +127,10 @@ def _read() -> Iterator[tuple[str, str, str, Answer]]:
 
 def _named(params: Mapping[str, object]) -> tuple[str, str, str]:
     inner = params.get("params")
-    own = dict(inner) if isinstance(inner, Mapping) else {}
-    form = [own.pop(name, "") for name in OF_RINGS][0]
-    same = {**params, "params": own, "name": "", "timeline": ""}
+    own = inner if isinstance(inner, Mapping) else {}
+    form = own.get("looped")
+    plain = {name: value for name, value in own.items() if name not in OF_RINGS}
+    same = {**params, "params": plain, "name": "", "timeline": ""}
     return json.dumps(same, sort_keys=True), str(params.get("name") or "a program"), "looped" if form else "plain"
 
 
