@@ -41,7 +41,7 @@ class Beside:
 
 
 def against(
-    record: Record, compiled: Iterable[Record] = (), topology: Any = None, model: str = "calibrated", now: bool = False
+    record: Record, compiled: Iterable[Record] = (), topology: Any = None, model: Any = "calibrated", now: bool = False
 ) -> Beside:
     """Predict what a record measured; `now` compiles it where no compiled record has the same case and parameters."""
     program = program_of(record)
@@ -79,7 +79,7 @@ def slice_of(record: Record, topology: Any = None) -> Topology:
     return found
 
 
-def _modelled(program: Program, place: Topology, model: str, record: Record) -> tuple[float | None, list[str]]:
+def _modelled(program: Program, place: Topology, model: Any, record: Record) -> tuple[float | None, list[str]]:
     try:
         cost = mtf.price(program, place, model)
     except LayoutError as fault:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtfcore.costs.pricing.constants import Constants
 from mtfcore.errors import LayoutError
 from mtfcore.numbers import count, format_seconds
 from mtfcore.tables import Column, Row, Table
@@ -42,13 +43,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("one", help="a file, a folder, an id, 'mine' or 'committed'")
     parser.add_argument("other", nargs="?", help="the same; left out: what is modelled and compiled")
     parser.add_argument("--topology", help="the slice to model, where a record does not say its own")
-    parser.add_argument("--model", default="calibrated", help="of time: physical, calibrated or paper")
+    parser.add_argument(
+        "--model", default="calibrated", help="of time: physical, calibrated, paper, or a file of constants"
+    )
     parser.add_argument("--compile", action="store_true", help="compile each program for its slice now")
     asked = parser.parse_args(words)
     if asked.other:
         print(side_by_side(load(asked.one), load(asked.other), (asked.one, asked.other)))
     else:
-        print(beside_models(load(asked.one), asked.topology, asked.model, asked.compile))
+        print(beside_models(load(asked.one), asked.topology, model_of(asked.model), asked.compile))
     return 0
 
 
@@ -67,6 +70,16 @@ def load(source: str) -> list[Record]:
     if not found:
         raise LayoutError(f"no records in {source!r}; give a file, a folder, an id's beginning, 'mine' or 'committed'")
     return found
+
+
+def model_of(word: str) -> str | Constants:
+    """A model of time by name, or the constants that `calibrate` kept in a file."""
+    if not word.endswith(".json"):
+        return word
+    try:
+        return Constants.from_json(Path(word).expanduser().read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError) as fault:
+        raise LayoutError(f"{word} holds no constants of `calibrate --out` ({fault})") from None
 
 
 def newest(found: Iterable[Record], key: Callable[[Record], Any] = lambda r: r.asked) -> dict[Any, Record]:
@@ -108,7 +121,7 @@ def differences(a: Record, b: Record) -> Iterator[str]:
         yield "one of them ran on simulated devices: its times are this computer's, never hardware speed"
 
 
-def beside_models(found: Iterable[Record], topology: Any = None, model: str = "calibrated", now: bool = False) -> Table:
+def beside_models(found: Iterable[Record], topology: Any = None, model: Any = "calibrated", now: bool = False) -> Table:
     """Measured, modelled and compiled, with errors; `now`: compile those of which there is no compiled record."""
     found = list(found)
     by_chip = newest((r for r in found if r.origin == "measured"), lambda r: (r.asked, str(r.where), bool(r.share)))

@@ -82,6 +82,11 @@ def in_step(going: Generator[Any, None, Record], otherwise: Callable[[str], Reco
         yield now
 
 
+def any_of(said: bool) -> bool:
+    """Whether one of the hosts says so; the same answer on all, whose clocks differ."""
+    return any(_gathered(int(said)))
+
+
 def leave(status: int) -> None:
     """Part from the others when all is done; after Ctrl-C at once, since they may still wait in a collective."""
     import jax

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import sys
+import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--topology", help="the slice on which a share's links are modelled, such as v4:4x4x4")
     made.add_argument("--repeats", type=int, default=5)
     made.add_argument("--warm-up", type=int, default=1)
+    made.add_argument("--minutes", type=float, default=math.inf, help="begin no run later than this, and say which")
     made.add_argument("--no-check", action="store_true", help="do not check answers; the records say so")
     made.add_argument("--out", type=Path, help="the file to add records to (default: your own, one a month)")
     many = made.add_argument_group("many hosts")
@@ -122,8 +125,14 @@ def _among_others(asked: Asked, named: Case | None, given: dict[str, str]) -> in
 def _all(asked: Asked, runs: list[tuple[Case, dict]]) -> int:
     """One after the other; each record is kept as soon as it is made."""
     made: list[Record] = []
+    last = time.monotonic() + 60 * asked.minutes
     try:
         for number, (each, params) in enumerate(runs, 1):
+            if joining.any_of(time.monotonic() > last) if asked.hosts > 1 else time.monotonic() > last:
+                print(
+                    f"{asked.minutes:g} minutes are over: {count(len(runs) - len(made), 'run')} of {len(runs)} not begun"
+                )
+                break
             made.append(_one(asked, each, params, f"{number}/{len(runs)}"))
             _keep(asked, made[-1])
     except KeyboardInterrupt:
@@ -132,7 +141,7 @@ def _all(asked: Asked, runs: list[tuple[Case, dict]]) -> int:
         return 130
     if asked.host == 0:
         print(f"{count(len(made), 'record')} in {asked.out or own_file()}")
-    return 0 if all(record.status == "ok" for record in made) else 1
+    return 0 if made and all(record.status == "ok" for record in made) else 1
 
 
 def _one(asked: Asked, each: Case, params: dict, number: str) -> Record:

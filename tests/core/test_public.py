@@ -141,7 +141,7 @@ def test_every_public_name_is_there_and_none_is_also_a_module() -> None:
         _ = mtf.nothing
 
 
-@pytest.mark.parametrize("packages", ["mtfcore", "mtfcore, widgets"])
+@pytest.mark.parametrize("packages", ["mtfcore", "mtfcore, widgets", "tpu_runs.running, tpu_runs.compare"])
 def test_importing_loads_no_jax(packages: str) -> None:
     code = f"import sys, {packages}; print([name for name in sys.modules if name.split('.')[0] in ('jax', 'jaxlib')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT)
@@ -209,6 +209,18 @@ def test_imports_follow_the_arrows(path: Path) -> None:
         assert not {name for name in names if name.split(".")[0] in ("jax", "jaxlib")}
     if package == "mtfcore" and path.relative_to(ROOT / "mtfcore").as_posix() not in RUNS_JAX:
         assert not {name for name in imported(at_the_top(tree)) if name.split(".")[0] in ("jax", "jaxlib")}
+
+
+def test_records_and_asking_need_python_alone() -> None:
+    """Explorers import them, and so may a script on a computer without anything else of ours."""
+    ours, seen = ["tpu_runs.records", "tpu_runs.asking"], set()
+    while ours:
+        seen.add(module := ours.pop())
+        path = ROOT / (module.replace(".", "/") + ".py")
+        names = set(imported(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        ours += {".".join(name.split(".")[:2]) for name in names if name.startswith("tpu_runs.")} - seen
+        assert {name.split(".")[0] for name in names} <= {*sys.stdlib_module_names, "tpu_runs"}, module
+    assert seen >= {"tpu_runs.records", "tpu_runs.asking", "tpu_runs.appending"}
 
 
 def test_the_arrow_test_reads_what_it_should() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,24 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert "+100.0%" in told.out and "b.jsonl line 2: not JSON" in told.err
     assert main(["compare", record.id[:8]]) == 0
     assert "modelled on v5e:2x2 (calibrated)" in capsys.readouterr().out
+
+
+def test_constants_are_fitted_kept_and_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Records made by the model itself with slower arithmetic: the fit finds that, and predictions name its file."""
+    where = {"platform": "gpu", "device_kind": "NVIDIA H200", "devices": 1, "hosts": 1, "topology": "h200:1"}
+    path, constants = tmp_path / "a.jsonl", tmp_path / "h200.json"
+    for params in CASES["product"].sweep("chip"):
+        record = one("product", params, where=where)
+        cost = mtf.price(CASES["product"].program(record.params), "h200:1", "physical")
+        seconds = max(cost.compute_seconds / 0.5, cost.hbm_seconds)
+        append(one("product", params, where=where, seconds=[seconds] * 3), path)
+    assert main(["calibrate", str(path), "--out", str(constants)]) == 0
+    assert "compute_share" in capsys.readouterr().out
+    assert json.loads(constants.read_text())["compute_share"] == pytest.approx(0.5, rel=0.1)
+    assert main(["compare", str(path), "--model", str(constants)]) == 0
+    assert "modelled on h200:1 (measured constants of h200)" in capsys.readouterr().out
+    assert main(["compare", str(path), "--model", str(path.with_suffix(".json"))]) == 1
+    assert "holds no constants" in capsys.readouterr().err
+    append(one(where={"platform": "simulated", "devices": 4}), tmp_path / "b.jsonl")
+    assert main(["calibrate", str(tmp_path / "b.jsonl")]) == 1
+    assert "simulated" in capsys.readouterr().err

@@ -133,6 +133,11 @@ def test_a_list_from_the_command_line(own_records: Path, capsys: pytest.CaptureF
     )
 
 
+def test_no_run_begins_when_the_time_is_over(own_records: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["run", "product", "--sweep", "simulated", "--on", "simulated", "--minutes", "0"]) == 1
+    assert "0 minutes are over: 3 runs of 3 not begun" in capsys.readouterr().out and not own_records.exists()
+
+
 def test_ctrl_c_keeps_what_was_measured(own_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, begun = running.rows, []
 

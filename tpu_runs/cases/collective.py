@@ -108,6 +108,6 @@ CASE = Case(
     sweeps={
         "simulated": (*_sweep("x:4", KINDS, (2**14,)), *_sweep("x:2 y:2", ("all_gather",), (2**14,), axes="y")),
         "chip": (),  # one chip sends nothing
-        "slice": _sweep("x:all", KINDS, (2**16, 2**20, 2**24, 2**26)),
+        "slice": _sweep("x:all", KINDS, (2**13, 2**16, 2**20, 2**23, 2**26)),
     },
 )  # fmt: skip

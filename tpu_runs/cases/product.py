@@ -52,7 +52,8 @@ CASE = Case(
     sweeps={
         "simulated": (*_square(64, dtype="f32"), *_square(64), *_rows(1, k=256, n=64)),
         "chip": (*_square(1024, 2048, 4096, 8192), *_square(4096, dtype="f32"),
-                 *_rows(1, 8, 64, 256, 1024, k=8192, n=8192), *_rows(64, 512, k=4096, n=16384)),
+                 *_rows(1, 8, 64, 256, 1024, k=8192, n=8192), *_rows(64, 512, k=4096, n=16384),
+                 *_rows(8, k=12288, n=12288), *_rows(8, k=16384, n=16384)),  # bound by memory: its rate, and the start
         "slice": _square(4096, 8192),
     },
 )  # fmt: skip
