@@ -10,6 +10,7 @@ was refused. Next file to read: `serve`, for the other side.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -152,7 +153,7 @@ class Class:
         except urllib.error.HTTPError as fault:
             with fault:
                 raise _refusal(fault.code, fault.read(16384), fault.headers.get("Retry-After")) from None
-        except OSError as fault:  # URLError and a connection cut in the middle are OSErrors
+        except (OSError, http.client.HTTPException) as fault:  # no answer, or one cut off in the middle
             raise OwnerAway(f"nobody answers at {self.address} ({getattr(fault, 'reason', fault)}): is `make class` "
                             "running there, and can this machine reach it?") from None  # fmt: skip
 
