@@ -32,6 +32,7 @@ from tpu_runs.records import Record, append, own_file
 from tpu_runs.run import is_from_elsewhere, rows, stopped
 
 Asked = argparse.Namespace
+Run = tuple[Case, dict[str, Any]]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -91,7 +92,7 @@ def _expect(asked: Asked, named: Case | None, given: dict[str, str]) -> None:
         raise LayoutError(f"--host {asked.host}: hosts are numbered from 0 to {asked.hosts - 1}")
 
 
-def _planned(asked: Asked, named: Case | None, given: dict[str, str], devices: int) -> list[tuple[Case, dict]]:
+def _planned(asked: Asked, named: Case | None, given: dict[str, str], devices: int) -> list[Run]:
     """Every run in order, as (case, parameters)."""
     if not asked.sweep:
         return [(named, check(named, given))]  # a slip of the pen is no run that failed
@@ -122,21 +123,14 @@ def _among_others(asked: Asked, named: Case | None, given: dict[str, str]) -> in
         raise
 
 
-def _all(asked: Asked, runs: list[tuple[Case, dict]]) -> int:
+def _all(asked: Asked, runs: list[Run]) -> int:
     """One after the other; each record is kept as soon as it is made."""
     made: list[Record] = []
-    last = time.monotonic() + 60 * asked.minutes
     try:
-        for number, (each, params) in enumerate(runs, 1):
-            if joining.any_of(time.monotonic() > last) if asked.hosts > 1 else time.monotonic() > last:
-                print(
-                    f"{asked.minutes:g} minutes are over: {count(len(runs) - len(made), 'run')} of {len(runs)} not begun"
-                )
-                break
-            made.append(_one(asked, each, params, f"{number}/{len(runs)}"))
-            _keep(asked, made[-1])
+        for number, (each, params) in enumerate(_in_time(asked, runs), 1):
+            made.append(_kept(asked, _one(asked, each, params, f"{number}/{len(runs)}")))
     except KeyboardInterrupt:
-        _keep(asked, stopped(each, params, asked.on, "stopped by Ctrl-C"))
+        _kept(asked, stopped(each, params, asked.on, "stopped by Ctrl-C"))
         print(f"\nStopped: {count(len(made), 'record')} and this one's beginning are kept.", file=sys.stderr)
         return 130
     if asked.host == 0:
@@ -144,7 +138,18 @@ def _all(asked: Asked, runs: list[tuple[Case, dict]]) -> int:
     return 0 if made and all(record.status == "ok" for record in made) else 1
 
 
-def _one(asked: Asked, each: Case, params: dict, number: str) -> Record:
+def _in_time(asked: Asked, runs: list[Run]) -> Iterator[Run]:
+    """Those that may still begin; where the minutes are over, how many are left."""
+    last = time.monotonic() + 60 * asked.minutes
+    for begun, run in enumerate(runs):
+        over = time.monotonic() > last
+        if joining.any_of(over) if asked.hosts > 1 else over:
+            print(f"{asked.minutes:g} minutes are over: {count(len(runs) - begun, 'run')} of {len(runs)} not begun")
+            return
+        yield run
+
+
+def _one(asked: Asked, each: Case, params: dict[str, Any], number: str) -> Record:
     """One run, told part by part."""
     share: Any = True if asked.share else "auto"
     going = rows(each, params, asked.on, repeats=asked.repeats, warm_up=asked.warm_up, share=share,
@@ -180,9 +185,14 @@ def _one_line() -> Iterator[Any]:
         yield lambda words: None
 
 
-def _keep(asked: Asked, record: Record) -> None:
+def _kept(asked: Asked, record: Record) -> Record:
+    """Host 0 keeps it; where no file takes it, it stands in the output."""
     if asked.host == 0:
-        append(record, asked.out)
+        try:
+            append(record, asked.out)
+        except OSError as fault:
+            print(f"not kept in a file ({fault}); add this line to one:\n{record.line()}", flush=True)
+    return record
 
 
 def line_of(record: Record, number: str = "") -> str:

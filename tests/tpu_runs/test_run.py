@@ -133,6 +133,14 @@ def test_a_list_from_the_command_line(own_records: Path, capsys: pytest.CaptureF
     )
 
 
+def test_a_record_that_no_file_takes_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    words = ["run", "product", "m=8", "k=8", "n=8", "--on", "simulated", "--repeats", "1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    line = capsys.readouterr().out.split("add this line to one:\n")[1].splitlines()[0]
+    (tmp_path / "a.jsonl").write_text(line)
+    assert records.read(tmp_path)[0][0].status == "ok"
+
+
 def test_no_run_begins_when_the_time_is_over(own_records: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["run", "product", "--sweep", "simulated", "--on", "simulated", "--minutes", "0"]) == 1
     assert "0 minutes are over: 3 runs of 3 not begun" in capsys.readouterr().out and not own_records.exists()
