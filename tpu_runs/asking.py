@@ -130,11 +130,11 @@ class Class:
         """What may be asked for, with each parameter's kind, default and legal values."""
         return self._call("GET", "/cases")["cases"]
 
-    def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+    def _call(self, method: str, path: str, body: bytes | None = None, timeout: float | None = None) -> dict[str, Any]:
         """One question; one that came too soon after others is asked again when the owner says."""
         for _ in range(TRIES):
             try:
-                return self._once(method, path, body)
+                return self._once(method, path, body, timeout or self.timeout)
             except RequestRefused as fault:
                 if not fault.retry_seconds:
                     raise
@@ -142,14 +142,17 @@ class Class:
                 time.sleep(min(fault.retry_seconds, 5.0))
         raise refusal
 
-    def _once(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+    def _once(self, method: str, path: str, body: bytes | None, timeout: float) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.token}", "Meshwork-Client": self.notebook}
         if body is not None:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(self.address + path, data=body, headers=headers, method=method)
         try:
-            with _OPENER.open(request, timeout=self.timeout) as answer:
-                return _read(answer.read(ANSWER_BYTES + 1), self.address)
+            with _OPENER.open(request, timeout=timeout) as answer:
+                said = answer.read(ANSWER_BYTES + 1)
+                if answer.length and len(said) <= ANSWER_BYTES:
+                    raise ConnectionError("the answer was cut off")
+                return _read(said, self.address)
         except urllib.error.HTTPError as fault:
             with fault:
                 raise _refusal(fault.code, fault.read(16384), fault.headers.get("Retry-After")) from None
@@ -173,7 +176,7 @@ class Asked:
 
     def cancel(self) -> dict[str, Any]:
         """Take it back: answered at once as stopped, while the chip ends the repetition that it is in."""
-        self.told = self.place._call("DELETE", f"/requests/{self.id}")
+        self.told = self.place._call("DELETE", f"/requests/{self.id}", timeout=5)  # somebody pressed Stop
         return self.told
 
     def wait(self, progress: Callable[[dict[str, Any]], None] | None = None) -> Record:
