@@ -116,11 +116,11 @@ def watch(words: Sequence[str], hosts: int, host: int, patience: float, limit: f
         return 0
     if status is None:
         return _said(STUCK, f"{who}: nothing happened for {limit:g} s while {watched.doing}, so it ended.", host)
-    if why := watched.why():
+    if status not in (1, 2) and (why := watched.why()):
         return _said(LOST, f"{who}: {_which(watched, hosts, host)} has gone, or cannot be reached (found while "
                      f"{watched.doing}), so this one ended; JAX waits {patience:g} s for a sign of life.\n"
                      f"  JAX says: {why}", host)  # fmt: skip
-    sys.stderr.writelines(watched.held_back)
+    sys.stderr.writelines(watched.held_back)  # of a refusal, or a fault of ours
     return status if status in (1, 2) else _said(1, f"{who}: ended with status {status} while {watched.doing}.", host)
 
 

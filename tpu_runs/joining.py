@@ -14,11 +14,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import traceback
 import zlib
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NoReturn
 
-from mtfcore.errors import DeviceError
+from mtfcore.errors import DeviceError, LayoutError
 from mtfcore.platforms import settle
 from tpu_runs.hosts import LOST, MARK
 from tpu_runs.records import Record
@@ -31,11 +32,22 @@ def tell(words: str) -> None:
     print(f"{MARK}{words}", file=sys.stderr, flush=True)
 
 
-def lost(words: str) -> None:
+def lost(words: str) -> NoReturn:
     """End at once because another host has gone: an ordinary end would wait for it."""
     tell(f"lost {' '.join(words.split())[:400]}")
     sys.stdout.flush()
     os._exit(LOST)
+
+
+def failed(fault: Exception) -> NoReturn:
+    """End at once for a reason of our own: said in words where it is a refusal, else with all of its trace."""
+    if isinstance(fault, (LayoutError, DeviceError)):
+        print(fault, file=sys.stderr)
+    else:
+        traceback.print_exception(fault)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def join(hosts: int, host: int, coordinator: str, on: str, devices: int = 2, patience: int = 20) -> int:

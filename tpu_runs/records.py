@@ -5,8 +5,8 @@
     records[-1].median, records[-1].spread, records[-1].words()
 
 A record is appended when it is made, and `append` returns when it is on the disk: a process killed at any moment
-loses none that it acknowledged. A failed or refused run is a record too, with its reason. Needs Python alone. Next
-file to read: `appending`; then `cases`.
+loses none that it acknowledged. A failed or refused run is a record too. Needs Python alone. Next file to read:
+`appending`.
 """
 
 from __future__ import annotations
@@ -95,9 +95,8 @@ class Record:
     def line(self) -> str:
         """As one line of a file."""
         named = asdict(self)
-        first = ("schema", "id", "when")
-        return json.dumps({key: named[key] for key in (*first, *(k for k in named if k not in first))},
-                          ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # fmt: skip
+        first = {key: named.pop(key) for key in ("schema", "id", "when")}
+        return json.dumps(first | named, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
     def _what(self) -> str:
         reason = " ".join(self.reason.split())

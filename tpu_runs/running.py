@@ -120,7 +120,7 @@ def _among_others(asked: Asked, named: Case | None, given: dict[str, str]) -> in
     except Exception as fault:
         if is_from_elsewhere(fault):
             joining.lost(str(fault))
-        raise
+        return joining.failed(fault)
 
 
 def _all(asked: Asked, runs: list[Run]) -> int:
