@@ -31,18 +31,13 @@ from mtfcore.costs.pricing.step_time import messages, rates
 from mtfcore.errors import LayoutError
 from mtfcore.measuring import places
 from mtfcore.measuring.fitting import START, Asked, fit, intervals, sensitivities
+from mtfcore.measuring.usable import ENOUGH, NEEDED, get, needs, nothing, usable
 from mtfcore.numbers import count, format_seconds
 from mtfcore.steps import Program
 from mtfcore.topologies import topology as as_topology
 
-ENOUGH, MUCH = 3, 0.1  # so many records spend so much of their time on a constant, or it is not fitted
+MUCH = 0.1  # of a record's time: what a constant must rule to be told by it
 WIDEST = 2.0  # high / low of an interval that still tells something
-NEEDED = {
-    "compute_share": "large products, such as 4096 x 4096 x 4096 and larger",
-    "hbm_share": "products of few rows by a large matrix, such as 8 x 16384 x 16384, which wait for memory",
-    "link_share": "collectives of 16 MiB a device and more, over at least 2 devices",
-    "launch_seconds": "collectives of 64 KiB a device and less, over at least 2 devices",
-}
 BEGIN = {"compute_share": 0.7, "hbm_share": 0.8, "link_share": 0.6, "launch_seconds": 5e-6, START: 3e-5}
 
 
@@ -96,7 +91,7 @@ def calibrate(
     keeps them). `program_of` plans what a record ran; None leaves it out. `LayoutError`: no record of a chip, several
     chips and none named, or too few records to tell any constant, with what to measure.
     """
-    used, left_out = _usable(records, chip)
+    used, left_out = usable(records, chip)
     points = []
     for record, name in used:
         try:
@@ -112,7 +107,7 @@ def calibrate(
 
 def asked_of(program: Program, record: Any) -> Asked:
     """What a record's program asks of a device, at the chip's published rates; of a share the local steps alone."""
-    where, alone = _get(record, "where"), bool(_get(record, "share"))
+    where, alone = get(record, "where"), bool(get(record, "share"))
     of = as_topology(where.get("topology") or f"{places.chip_of(where['device_kind']).name}:1")
     at = rates(of.chip, "physical")
     at = replace(at, how=replace(at.how, busy_axes=rates(of.chip, "calibrated").how.busy_axes))
@@ -126,7 +121,7 @@ def asked_of(program: Program, record: Any) -> Asked:
             link += step.times * took.link
             sent += step.times * messages(step.kind, wired.legs(step.axes))
     compute, hbm, times = np.array(local, float).T
-    return Asked(compute, hbm, times, float(link), float(sent), float(np.median(_get(record, "seconds"))))
+    return Asked(compute, hbm, times, float(link), float(sent), float(np.median(get(record, "seconds"))))
 
 
 def _any_slice(program: Program, of: Any) -> Any:
@@ -139,72 +134,14 @@ def _any_slice(program: Program, of: Any) -> Any:
     return found
 
 
-# ---- which records ----------------------------------------------------------------------------------------------
-
-
-def _usable(records: Iterable[Any], chip: str | None) -> tuple[list[tuple[Any, str]], list[tuple[str, str]]]:
-    """Measured records of one chip with their names, and those left out with the reason."""
-    found: list[tuple[Any, str, str]] = []
-    left_out: list[tuple[str, str]] = []
-    for record in records:
-        name, why = _name(record), _unusable(record)
-        if why:
-            left_out.append((name, why))
-        else:
-            found.append((record, name, places.chip_of(_get(record, "where")["device_kind"]).name))
-    chips = list(dict.fromkeys(of for _, _, of in found))
-    if chip is None and len(chips) > 1:
-        raise LayoutError(f"calibrate: records of {', '.join(chips)}; say which, e.g. chip={chips[0]!r}")
-    wanted = chips[0] if chip is None and chips else chip
-    if wanted not in chips:
-        raise LayoutError(_nothing(wanted, chips, left_out))
-    left_out += [(name, f"of {of}") for _, name, of in found if of != wanted]
-    return [(record, name) for record, name, of in found if of == wanted], left_out
-
-
-def _unusable(record: Any) -> str:
-    """Why a record tells nothing of a chip; "" where it does."""
-    where = _get(record, "where") or {}
-    if where.get("platform") == "simulated":
-        return "simulated devices: this computer's time, no chip's"
-    if _get(record, "status") not in (None, "ok") or not _get(record, "seconds"):
-        return f"no time was measured ({_get(record, 'status')})"
-    if _get(record, "origin") not in (None, "measured"):
-        return f"{_get(record, 'origin')}, not measured"
-    if places.chip_of(where.get("device_kind", "")) is None:
-        return f"no chip is known as {where.get('device_kind')!r}"
-    return ""
-
-
-def _nothing(chip: str | None, chips: Sequence[str], left_out: Sequence[tuple[str, str]]) -> str:
-    whose = f"of {chip} " if chip else ""
-    there = f"; there are some of {', '.join(chips)}" if chips else ""
-    whys = list(dict.fromkeys(why for _, why in left_out))
-    out = f"; {len(left_out)} left out: {'; '.join(whys)}" if whys else ""
-    return f"calibrate: no measured record {whose}to fit constants to{there}{out}; measure {_needs(NEEDED)}"
-
-
-def _needs(names: Iterable[str]) -> str:
-    return "; ".join(f"for {name} at least {ENOUGH} {NEEDED[name]}" for name in names)
-
-
-def _get(record: Any, name: str) -> Any:
-    return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
-
-
-def _name(record: Any) -> str:
-    params = ", ".join(f"{name} {value}" for name, value in (_get(record, "params") or {}).items())
-    return f"{_get(record, 'case') or 'program'} ({params})"
-
-
 # ---- the fit ----------------------------------------------------------------------------------------------------
 
 
 def _fitted(points: Sequence[tuple[Any, str, Asked]], left_out: list[tuple[str, str]], seed: int) -> Calibration:
     asked = [each for _, _, each in points]
     if not points:
-        raise LayoutError(_nothing(None, (), left_out))
-    of = places.chip_of(_get(points[0][0], "where")["device_kind"])
+        raise LayoutError(nothing(None, (), left_out))
+    of = places.chip_of(get(points[0][0], "where")["device_kind"])
     known = rates(of, "calibrated")
     prior = {"compute_share": known.compute_share, "hbm_share": known.hbm_share,
              "link_share": known.how.link_share, "launch_seconds": known.launch_seconds, START: 0.0}  # fmt: skip
@@ -212,7 +149,7 @@ def _fitted(points: Sequence[tuple[Any, str, Asked]], left_out: list[tuple[str, 
     told = [name for name in free if name in NEUTRAL]
     if not told:
         raise LayoutError(f"calibrate: {count(len(points), 'record')} of {of.name} tell no constant; measure "
-                          f"{_needs(NEEDED)}")  # fmt: skip
+                          f"{needs(NEEDED)}")  # fmt: skip
     constants = Constants(
         of.name, **{name: values[name] for name in NEUTRAL}, busy_axes=known.how.busy_axes,
         intervals=tuple((name, *between[name]) for name in told), n=len(points),
@@ -246,7 +183,7 @@ def _told(asked: Sequence[Asked], values: Mapping[str, float]) -> list[str]:
 
 def _provenance(records: Sequence[Any]) -> dict[str, Any]:
     """When, on what, and by which JAX."""
-    dates = sorted(str(_get(record, "when") or "")[:10] for record in records)
-    jax = sorted({f"jax {v['jax']}" for record in records if (v := _get(record, "versions") or {}).get("jax")})
-    kind = _get(records[0], "where")["device_kind"]
+    dates = sorted(str(get(record, "when") or "")[:10] for record in records)
+    jax = sorted({f"jax {v['jax']}" for record in records if (v := get(record, "versions") or {}).get("jax")})
+    kind = get(records[0], "where")["device_kind"]
     return {"first": dates[0], "last": dates[-1], "device_kind": kind, "versions": tuple(jax)}

@@ -82,7 +82,7 @@ def _by_coords(devices: Sequence[Any], of: Chip) -> list[int]:
 
 def _of_nodes(devices: Sequence[Any]) -> list[list[int]]:
     hosts = len({device.process_index for device in devices})
-    return [[len(devices)]] if hosts == 1 else [[len(devices) // hosts, hosts]]
+    return [[len(devices)]] if hosts == 1 else [[hosts, len(devices) // hosts]]
 
 
 def near(devices: Sequence[Any]) -> Any:

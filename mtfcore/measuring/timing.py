@@ -15,37 +15,18 @@ With fewer devices than the mesh needs, one device's share runs instead (`share`
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
 from typing import Any
 
-from mtfcore.errors import DeviceError, LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.measuring import places
-from mtfcore.measuring.measured import Measured, Progress, Share
+from mtfcore.measuring.measured import Measured, Progress
+from mtfcore.measuring.subject import Subject, any_order, expect_room, may_choose_order, whole_of
 from mtfcore.notation import as_size, as_whole
-from mtfcore.numbers import count, format_bytes
 from mtfcore.steps import Program
 
 ON = ("attached", "simulated")
 MOST = 10_000  # repetitions
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """What is timed: a function of arrays, how to make these, what is carried from run to run, how it is checked."""
-
-    program: Program
-    devices: Sequence[Any]
-    jax_mesh: Any
-    fn: Callable
-    shapes: Sequence[Any]  # of the arrays it takes
-    places: Sequence[Any]  # where each lies: shardings
-    make: Callable[[Sequence[Any]], list[Any]]  # the arrays, where and as these formats say
-    carried: Mapping[int, int]  # place among the arrays → place among the results that follows it
-    names: tuple[str, ...]  # of what the program itself updates in place
-    check: Callable[[Sequence[Any]], dict[str, Any]]
-    expected_bytes: int  # of one device
-    share: Share | None = None
 
 
 def measure(
@@ -111,7 +92,7 @@ class Runs:
 
         subject = self.subject
         free = may_choose_order(subject.devices[0])
-        at = [_any_order(place) if free and n not in subject.carried else place
+        at = [any_order(place) if free and n not in subject.carried else place
               for n, place in enumerate(subject.places)]  # fmt: skip
         with inside(subject.jax_mesh):
             jitted = jax.jit(subject.fn, in_shardings=at, donate_argnums=tuple(subject.carried))
@@ -149,17 +130,6 @@ class Runs:
         )  # fmt: skip
 
 
-def may_choose_order(device: Any) -> bool:
-    """Whether the compiler orders the dimensions of inputs as it likes, as `mtf.compile` has it: TPUs gain by it."""
-    return device.platform == "tpu"
-
-
-def _any_order(place: Any) -> Any:
-    from jax.experimental.layout import Format, Layout
-
-    return Format(Layout.AUTO, place)
-
-
 # ---- what is run ------------------------------------------------------------------------------------------------
 
 
@@ -168,77 +138,21 @@ def _subject(program: Program, arrays: Any, on: str, share: str | bool, topology
 
     from mtfcore.arrays import named_arrays
     from mtfcore.device_pool import attached_devices
+    from mtfcore.measuring.chip_state import chip_state
     from mtfcore.platforms import settle
 
     settle()
     args, kwargs = ((), arrays or {}) if arrays is None or isinstance(arrays, Mapping) else (tuple(arrays), {})
     given = named_arrays(program, args, kwargs, every=arrays is not None)  # refuses 64-bit types too
+    if on == "attached" and (state := chip_state()).kind in ("held", "version"):
+        state.expect_ready()  # said before JAX starts without the chip
     found = attached_devices() if on == "attached" else jax.devices("cpu")
     alone = len(found) < program.mesh.size if share == "auto" else bool(share)
     if alone and (found or on == "simulated"):
         from mtfcore.measuring.share import share_of
 
-        return share_of(program, given or None, found[0], topology, model)
+        return share_of(program, given or None, places.near(found), topology, model)
     return whole_of(program, given or None, on)
-
-
-def whole_of(program: Program, given: Mapping[str, Any] | None, on: str) -> Subject:
-    """The program as it stands, on as many devices as its mesh has."""
-    import jax
-
-    from mtfcore import runs
-    from mtfcore.costs.pricing.liveness import peak_memory
-    from mtfcore.device_pool import launch
-    from mtfcore.measuring import checking, filling
-    from mtfcore.resident import input_sharding, placed
-
-    run = (runs.attach if on == "attached" else runs.simulate)(program)
-    devices = list(run.jax_mesh.devices.flat)
-    inputs = [port.name for port in program.inputs]
-    carried = carried_places(program)
-
-    def make(formats: Sequence[Any]) -> list[Any]:
-        if given is None:
-            return filling.fill(program, formats)
-        arrays = placed(run, given)
-        own = [_own(arrays[name], given[name], place in carried) for place, name in enumerate(inputs)]
-        return [launch(jax.device_put, array, at) for array, at in zip(own, formats, strict=True)]
-
-    return Subject(
-        program, devices, run.jax_mesh, run.fn, run.shapes, [input_sharding(run, port) for port in program.inputs],
-        make, carried, tuple(inputs[place] for place in carried),
-        lambda results: checking.checked(program, results, given, devices), peak_memory(program).total,
-    )  # fmt: skip
-
-
-def _own(array: Any, given: Any, donated: bool) -> Any:
-    """What a run may use up must not be the caller's."""
-    return array.copy() if donated and array is given else array
-
-
-def carried_places(program: Program) -> dict[int, int]:
-    """Input → result, by place, of what a program updates in place."""
-    from mtfcore.costs.pricing.liveness import in_place
-
-    names = in_place(program)
-    results = {port.name: place for place, port in enumerate(program.outputs) if not port.sharding.partial}
-    return {n: results[port.name] for n, port in enumerate(program.inputs) if port.name in names & results.keys()}
-
-
-def expect_room(subject: Subject) -> None:
-    """Refuse what the memory model says cannot fit, before anything is made; simulated devices share one memory."""
-    first = places.near(subject.devices)
-    here = len(subject.devices) if first.platform == "cpu" else 1
-    needed, free = subject.expected_bytes * here, places.free_bytes(first)
-    if needed <= free:
-        return
-    what = "one device's share" if subject.share else f"{subject.program.name} on mesh '{subject.program.mesh}'"
-    of = f" for {count(here, 'simulated device')}" if here > 1 else ""
-    raise DeviceError(
-        f"{what} is expected to need {format_bytes(needed)}{of} (modelled), and {format_bytes(free)} are free on "
-        f"{'this computer' if first.platform == 'cpu' else first.device_kind}; take a smaller batch, fewer layers, "
-        "narrower weights or a larger mesh"
-    )
 
 
 # ---- words and numbers ------------------------------------------------------------------------------------------
