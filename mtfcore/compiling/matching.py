@@ -19,7 +19,7 @@ from mtfcore.counting.facts import Bytes
 from mtfcore.mesh import Mesh
 from mtfcore.steps import Program, Step
 
-PADDED = 1.3  # parts that are made whole tiles grow by less than this
+PADDED = 2.0  # parts that are made whole tiles grow by less than this: 36 rows become 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class _Pairing:
             linked = {id(p) for p, _ in self.links}
             fits = [p for p in self.plan if id(p) not in linked and alike(p, sent, n_bytes)]
             if fits:
-                self.links.append((min(fits, key=lambda p: p.kind != sent.kind), sent))
+                self.links.append((min(fits, key=lambda p: _unlike(p, sent, n_bytes)), sent))
             else:
                 left.append((sent, n_bytes))
         self.open = left
@@ -136,6 +136,10 @@ def _join(of: dict[int, Match], one: object, others: Sequence[object]) -> None:
         if any(old is joined for joined in group):
             of[key] = match
     of.update({id(other): match for other in (one, *others)})
+
+
+def _unlike(p: Planned, sent: Sent, n_bytes: int) -> tuple[bool, int]:
+    return p.kind != sent.kind, abs(n_bytes - p.step.n_bytes)
 
 
 def _same(p: Planned, sent: Sent, n_bytes: int) -> bool:

@@ -51,6 +51,13 @@ def test_as_planned_with_or_without_a_name(named):
     assert words(*pairs) == words(*reversed(pairs)) == [(), ()]
 
 
+@pytest.mark.parametrize("grown", [48, 63])
+def test_small_parts_grow_most_when_made_whole_tiles(grown):
+    """36 rows become 48, and a permute moves what that shifts."""
+    made = [sent("all_gather", GATHERED), sent("permute", 512), sent("reduce_scatter", SCATTERED * grown // 36)]
+    assert words(*made) == [(), ("padded",)]
+
+
 def test_an_all_reduce_for_a_reduce_scatter_sends_twice_as_much():
     made = [sent("all_gather", GATHERED), sent("all_reduce", SCATTERED)]
     assert words(*made) == [(), ("all-reduce",)]
