@@ -28,9 +28,11 @@ from widgets.explorers.attention_inputs import START
 from widgets.explorers.attention_published import published_here, settings_of, table_1
 from widgets.explorers.attention_run import Ran, run_attention
 from widgets.explorers.growing import Growing
+from widgets.explorers.on_device import JOB, OnDevice
 from widgets.figures.attention_html import attention_file, attention_html
 from widgets.figures.attention_words import sentence, table
 from widgets.figures.live_traffic import live_facts, pair_words, run_words
+from widgets.figures.on_device import device_row
 from widgets.figures.slices_svg import STYLE as SLICES_STYLE
 from widgets.frame import Offer, Progress, Result, Shown
 from widgets.numbers import origin, tagged_html
@@ -40,11 +42,12 @@ from widgets.views.pick_view import STYLE, PickView
 from widgets.views.slices_view import SlicesView, still_panels
 
 OF_THE_RUN = ("model", "mesh", "batch", "by")  # settings that change what runs
+OF_A_STEP = (*OF_THE_RUN, "context", "chip", "weights", "cache")  # and what a device runs, a decode step
 PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
 SLOW_SECONDS = 4.0
 
 
-class Attention(Growing):
+class Attention(OnDevice, Growing):
     """The explorer; call `attention(…)`."""
 
     question = "Who holds which part of the cache, and what is copied?"
@@ -93,8 +96,10 @@ class Attention(Growing):
     def draw(self, **state: Any) -> Shown:
         cfg, notes, mesh = attention_inputs.check(state)
         facts = attention_facts(state, cfg, mesh)
-        facts |= {"times": attention_times.times(state, cfg), "table_1": table_1(), "published": published_here(state)}
-        return Shown(sentence(facts), facts, table(facts), notes, tuple(ways_on(facts)))
+        facts |= {"times": attention_times.times(state, cfg), "table_1": table_1(), "published": published_here(state),
+                  "device": self.device_facts()}  # fmt: skip
+        rows = [*table(facts), *device_row(facts["device"], "decode step, on a device", 3)]
+        return Shown(sentence(facts), facts, rows, notes, tuple(ways_on(facts)))
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(shown.facts["holds"]["mesh"], shown.facts["holds"]["tensors"])
@@ -150,12 +155,19 @@ class Attention(Growing):
 
     def _finished(self, result: Result) -> None:
         """A run is kept with its settings; what was looked at is only drawn."""
-        if isinstance(result.value, Ran) or result.settings.keys() == set(OF_THE_RUN):
+        if isinstance(result.value, Ran) or JOB in result.settings or result.settings.keys() == set(OF_THE_RUN):
             super()._finished(result)
             return
         self.redraw()
         self._mark(False, f"looked at {self.what()}")
         self.age_result()
+
+    def device_state(self, state: State) -> State:
+        return {name: state[name] for name in OF_A_STEP}
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The decode step that the chart of times shows, at its full size."""
+        return attention_times.step_program(settings)
 
     def show_result(self, result: Result) -> None:
         if isinstance(result.value, Ran):

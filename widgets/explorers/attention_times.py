@@ -45,6 +45,15 @@ def step_ms(
     return _known[key]
 
 
+def step_program(state: State) -> tuple[mtf.Program, str]:
+    """The step of a state's own context and way, and the slice that it is priced for."""
+    cfg = figure_model(state, plan_inputs.read_model(state["model"]))
+    program = mtf.model.plan_phase(cfg, "decode", state["mesh"], ffn=FFN, attention=state["by"], batch=state["batch"],
+                                   cached_tokens=state["context"], weights=state["weights"],
+                                   cache=state["cache"])  # fmt: skip
+    return program, slice_for(state)
+
+
 def asked(state: State, cfg: Config) -> list[tuple[Any, ...]]:
     """What the chart needs, both ways at each context."""
     topology = slice_for(state)

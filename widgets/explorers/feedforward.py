@@ -12,6 +12,7 @@ devices, at a small size, and lays the answer beside one device's. Source: "Effi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,11 +26,13 @@ from widgets.explorers.feedforward_inputs import START, layer_of, mesh_of, mesh_
 from widgets.explorers.feedforward_lies import lying, totals_html
 from widgets.explorers.feedforward_program import LayerProgram
 from widgets.explorers.feedforward_run import Ran, run_watched, small_layer
+from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.figures.feedforward import layer_facts, program_of, reason
 from widgets.figures.feedforward_published import figure_facts, figure_sentence, figure_svg, figure_table
 from widgets.figures.feedforward_svg import feedforward_html, saved_feedforward
 from widgets.figures.feedforward_words import sentence, table
 from widgets.figures.live_traffic import live_facts, run_words
+from widgets.figures.on_device import device_html, device_row
 from widgets.figures.program import program_facts
 from widgets.figures.program_html import steps_html
 from widgets.figures.slices import mesh_facts
@@ -46,7 +49,7 @@ MOST_LIVE = 64  # devices; slices of more are drawn when the hand lets go
 LOOKING = ("step", "counted", "chart")  # settings that a run does not depend on
 
 
-class FeedforwardExplorer(Frame):
+class FeedforwardExplorer(OnDevice, Frame):
     """The explorer; call `feedforward(…)`."""
 
     question = "Which feedforward layout moves least at this batch?"
@@ -113,6 +116,9 @@ class FeedforwardExplorer(Frame):
             said, rows = f"{figure_sentence(facts['figure'])} {said}", [*figure_table(facts["figure"]), *rows]
         if self.ran is not None and self.ran[0] == self.run_settings():
             said = f"{self.ran[1].sentence}\n{said}"
+        facts["device"] = self.device_facts()
+        facts["device_modelled"] = self.modelled_words(state) if facts["device"] and not facts["device"]["old"] else ""
+        rows = [*rows, *device_row(facts["device"], "one layer, on a device", len(rows[-1]))]
         return Shown(said, facts, rows, notes, tuple(inputs.ways_to(facts, layer, mesh)))
 
     def paint(self, shown: Shown) -> None:
@@ -206,6 +212,13 @@ class FeedforwardExplorer(Frame):
         finally:
             running.close()
 
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The chosen layout's layer at its full size."""
+        state = {**START, **settings}
+        layer, mesh = layer_of(state), mesh_of(state)
+        chosen = layer_facts(layer, mesh, state["layout"])["chosen"]
+        return program_of(chosen, layer, mesh), slice_of(math.prod(mesh))
+
     def _tell(self, program: mtf.Program, tally: Any, how: str, details: str = "") -> None:
         """The run's traffic so far, in a part that stands from the first run on."""
         with self.drawing:
@@ -235,7 +248,8 @@ def _chart(facts: Any) -> str:
 
 
 def _html(facts: Any) -> str:
-    return feedforward_html(facts, _chart(facts))
+    strip = device_html(facts["device"], "One layer on a device", facts["device_modelled"])
+    return f"{feedforward_html(facts, _chart(facts))}{strip}"
 
 
 def feedforward(model: str = "", **settings: Any) -> FeedforwardExplorer:

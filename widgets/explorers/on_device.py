@@ -27,10 +27,11 @@ from mtfcore.errors import DeviceError
 from tpu_runs.asking import AskingError, in_words, the_class
 from tpu_runs.records import Record
 from widgets.controls import Button, Control
-from widgets.explorers import run_jobs
+from widgets.explorers import plan_inputs, run_jobs
 from widgets.explorers.history import OF, History, kind_of
 from widgets.figures.on_device import point_facts
 from widgets.frame import Progress, Result
+from widgets.numbers import origin, quantity
 from widgets.state import State
 
 JOB = "job"  # among a job's settings: which button it is of
@@ -176,19 +177,32 @@ class OnDevice:
         said = {"measured": "run on the device", "simulated": "run, and checked", "compiled": "compiled"}
         return "stopped" if record.status == "stopped" else said[kind]
 
-    def found(self, kind: str) -> tuple[Record | None, str]:
+    def found(self, kind: str, settings: State | None = None) -> tuple[Record | None, str]:
         """The newest record of these settings; else the last of this session, and for which settings it is."""
-        state = self.device_state(self.state)
+        state = self.device_state(self.state) if settings is None else settings
         if (record := self.history.newest(self.call, state, kind)) is not None:
             return record, ""
         if (record := self.last.get(kind)) is not None:
             return record, differs(record.params, state)
         return None, ""
 
-    def device_facts(self) -> dict[str, Any] | None:
+    def modelled_words(self, settings: State) -> str:
+        """What the model says of the same program, for a strip beside the measured time."""
+        program, topology = self.device_program(settings)
+        if not topology:
+            return ""
+        seconds = mtf.price(program, topology, model="calibrated").seconds
+        return f"{origin(quantity(seconds, 's'), 'modelled')} on {topology}"
+
+    def device_facts(self, settings: State | None = None) -> dict[str, Any] | None:
         """The measured point of these settings, or the last one with the settings that it is of."""
-        record, old = self.found("measured")
+        record, old = self.found("measured", settings)
         return point_facts(record, old) if record is not None and record.seconds else None
+
+
+def slice_of(n_devices: int, chip: str = "v4") -> str:
+    """The slice of a chip with so many devices, sides as alike as they come; nothing if there is none."""
+    return next((str(one) for one in plan_inputs.slices_of(chip) if one.devices == n_devices), "")
 
 
 def without_job(settings: State) -> State:
@@ -202,4 +216,4 @@ def differs(params: State, state: State) -> str:
     return f"{', '.join(found[:2]) or 'others'}{' …' if len(found) > 2 else ''}"
 
 
-__all__ = ["JOB", "OnDevice", "differs", "kind_of", "without_job"]
+__all__ = ["JOB", "OnDevice", "differs", "kind_of", "slice_of", "without_job"]

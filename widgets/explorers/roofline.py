@@ -6,8 +6,8 @@
 
 Drag the batch: the products of decode climb the slope of HBM, those of prefill stand at the peak, and attention over
 the cache does not move, since each sequence brings its own. What is sent has no place under the roof: see the strip of
-time. All of it is modelled, from the planned steps. Source: "Efficiently Scaling Transformer Inference" (arXiv
-2211.05102), sections 2 and 4. Lesson 07 uses it.
+time. All of it is modelled, from the planned steps; Run on device puts a whole phase, measured, on the same axes.
+Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), sections 2 and 4. Lesson 07 uses it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from __future__ import annotations
 from typing import Any
 
 import mtfcore as mtf
+from mtfcore.costs.pricing.cost import Cost
 from mtfcore.errors import LayoutError
 from widgets.controls import Choice, Control, IntBox
 from widgets.explorers import plan_inputs
 from widgets.explorers.estimates import Setup
 from widgets.explorers.layer_steps import layer_steps, outside_seconds, priced, roof
+from widgets.explorers.on_device import OnDevice
 from widgets.explorers.plan_finding import possible
+from widgets.figures.on_device import device_row
 from widgets.figures.roofline import Facts, side
 from widgets.figures.roofline_svg import roofline_svg, saved_rooflines
 from widgets.figures.roofline_words import PHASES, sentence, table
@@ -35,12 +38,14 @@ START: State = {
 ENDS = {"batch": (1, 4096), "tokens": (1, 1 << 20)}
 
 
-class Roofline(Frame):
+class Roofline(OnDevice, Frame):
     """The explorer; call `roofline(…)`."""
 
     question = "What does each step of a layer wait for: computing, HBM, or its links?"
     call = "roofline"
     start = START
+    instead = "the explorer `run` simulates and compiles the same steps"
+    phase = "decode"  # which one a device is asked to run
 
     def make_picture(self) -> PickView:
         view = PickView(label="rooflines of a layer in prefill and decode")
@@ -59,9 +64,13 @@ class Roofline(Frame):
             *plan_inputs.slice_controls(state),
             *plan_inputs.type_controls(state),
             *(Choice(phase, state[phase], phase, "Partition", options=options) for phase in PHASES),
+            Choice("phase", self.phase, "on a device", "run", options=plan_inputs.choices(*PHASES)),
         ]  # fmt: skip
 
     def edit(self, state: State, name: str, value: Any) -> State:
+        if name == "phase":
+            self.phase = value
+            return state
         if name in ("preset", "chip", "slice"):
             state = plan_inputs.edited(state, name, value)
         else:
@@ -78,7 +87,31 @@ class Roofline(Frame):
         plan_inputs.check_words(state)
         plan_inputs.check_sizes(state, ENDS)
         facts = roofline_facts(state)
-        return Shown(sentence(facts), facts, table(facts))
+        for phase in PHASES:
+            facts[phase]["device"] = self.device_point(phase, state)
+        rows = table(facts)
+        for phase in PHASES:
+            rows += device_row(facts[phase]["device"], f"{phase}, on a device", len(rows[0]))
+        facts["device"] = facts[self.phase]["device"]
+        return Shown(sentence(facts), facts, rows)
+
+    # On a device --------------------------------------------------------------------------------------------------
+
+    def device_state(self, state: State) -> State:
+        return of_phase(state, self.phase)
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The whole phase, whose layers the chart shows."""
+        return priced_of(settings).program, settings["topology"]
+
+    def device_point(self, phase: str, state: State) -> Facts | None:
+        """A measured phase on the roofline's axes: planned FLOPs a byte of HBM, FLOPs in the time it took."""
+        point = self.device_facts(of_phase(state, phase))
+        if point is None or point["params"]["phase"] != phase:
+            return None
+        cost = priced_of(point["params"])
+        flops, hbm = cost.program.flops(), sum(step.step.times * step.ask.hbm_bytes for step in cost.steps)
+        return {**point, "intensity": flops / hbm if hbm else 0.0, "rate": flops / point["seconds"]}
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(_html(shown.facts))
@@ -98,6 +131,18 @@ class Roofline(Frame):
 def _html(facts: Facts) -> str:
     slots = "".join(f'<div class="mw-slot">{roofline_svg(facts, phase)}</div>' for phase in PHASES)
     return f'<div class="mw-charts">{slots}</div>'
+
+
+def of_phase(state: State, phase: str) -> State:
+    """What one phase depends on."""
+    names = ("model", "topology", "batch", "tokens", "weights", "cache")
+    return {"phase": phase, "partition": state[phase], **{name: state[name] for name in names}}
+
+
+def priced_of(settings: State) -> Cost:
+    """The phase of such settings, priced."""
+    names = ("topology", "phase", "partition", "batch", "tokens", "weights", "cache")
+    return priced(plan_inputs.read_model(settings["model"]), *(settings[name] for name in names))
 
 
 def roofline_facts(state: State) -> Facts:

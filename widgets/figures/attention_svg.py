@@ -18,6 +18,7 @@ from typing import Any
 from widgets.figures.bars_svg import Bar, Part, bars_svg
 from widgets.figures.labels import Labels
 from widgets.figures.log_axes import LogAxes, around
+from widgets.figures.on_device import device_mark
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
 from widgets.theme import LINKS
@@ -155,6 +156,8 @@ def time_svg(facts: Facts) -> str:
     times = facts["times"]
     lines = {by: points for by, points in times["lines"].items() if points}
     values = [ms for points in lines.values() for _, ms in points] + [ms for _, ms in times["published"]]
+    device = facts.get("device")
+    values += [1e3 * device["seconds"]] if device else []
     axes = LogAxes((128, 32768), around(values or [1.0, 10.0]), "kept tokens of each sequence", "ms a step",
                    width=WIDTH, height=HEIGHT)  # fmt: skip
     inside, labels = [*axes.ground(times["title"])], Labels(WIDTH, HEIGHT)
@@ -163,6 +166,9 @@ def time_svg(facts: Facts) -> str:
         inside.append(_line(axes, by, points, labels, facts["by"] == by, most))
     for context, ms in times["published"]:
         inside.append(_ring(axes, context, ms, f"Figure 8, by batch, {context:,} tokens: {ms} ms, published"))
+    if device:
+        at = axes.x(device["params"]["context"]), axes.y(1e3 * device["seconds"])
+        inside.append(device_mark(device, *at))
     if not lines:
         inside.append(text(times["waits"], 70, HEIGHT / 2, WIDTH - 90, 11, font_style="italic"))
     return axes.svg(*inside, label="time of a decode step over the context; numbers in the details",

@@ -58,9 +58,9 @@ def device_html(facts: Facts | None, what: str, modelled: str = "") -> str:
     return f"<div {about}><b>{html.escape(what)}</b>: {beside}{said}</div>"
 
 
-def device_row(facts: Facts | None, what: str) -> list[tuple[str, str]]:
-    """A row for the text table; none where nothing was measured."""
-    return [(what, f"{point_words(facts)} ({facts['words']})")] if facts else []
+def device_row(facts: Facts | None, what: str, width: int = 2) -> list[tuple[str, ...]]:
+    """A row for the text table, of as many cells as it has; none where nothing was measured."""
+    return [(what, f"{point_words(facts)} ({facts['words']})", *[""] * (width - 2))] if facts else []
 
 
 def device_mark(facts: Facts, x: float, y: float, **data: object) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from widgets.figures.labels import Labels
 from widgets.figures.log_axes import GREY, LogAxes
+from widgets.figures.on_device import device_mark
 from widgets.figures.roofline import WORDS, Facts, ridge
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
@@ -34,7 +35,7 @@ def roofline_svg(facts: Facts, phase: str) -> str:
     inside = [
         *axes.ground(f"{phase.capitalize()}: {side['about']} (modelled)"), *_roof(axes, roof),
         *_layer(axes, side), *_marks(axes, side, facts["chosen"], roof["peak"]),
-        *_strip(axes, side, facts["chosen"]), *_largest(axes, side),
+        *_strip(axes, side, facts["chosen"]), *_largest(axes, side), *_device(axes, side),
     ]  # fmt: skip
     label = f"roofline of a layer, {phase}; its numbers stand in the table of the details"
     drawn = tag("g", *inside)
@@ -187,6 +188,12 @@ def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
         place = axes.left + (0, 66, 108, 152, 196)[n]
         yield tag("rect", x=place, y=top + 25, width=8, height=8, fill=COLOURS[bound], stroke=GREY)
         yield text("compute" if bound == "compute" else WORDS[bound], place + 12, top + 33, 0, 10)
+
+
+def _device(axes: LogAxes, side: Facts) -> Iterator[str]:
+    """The whole phase as it was measured, at its planned FLOPs a byte."""
+    if point := side.get("device"):
+        yield device_mark(point, axes.x(point["intensity"]), axes.y(point["rate"]), data_rate=f"{point['rate']:.6g}")
 
 
 def _largest(axes: LogAxes, side: Facts) -> Iterator[str]:
