@@ -252,3 +252,14 @@ def test_whatever_bytes_come_are_read_or_refused(body: bytes) -> None:
     with contextlib.suppress(Refused):  # and nothing else
         asked = read_request("application/json", body)
         assert isinstance(asked.case, str) and isinstance(asked.params, dict)
+
+
+def test_old_answers_are_forgotten_and_those_who_wait_are_not(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpu_runs.serve.desk.KEPT", 3)
+    first = room.ask("ann", 1)
+    room.run()
+    waits = [room.ask("ann", tag) for tag in (2, 3, 4)]
+    assert all(room.desk.look("ann", ticket.id)["state"] == "waiting" for ticket in waits)
+    with pytest.raises(Refused, match="no such request of yours"):
+        room.desk.look("ann", first.id)
+    assert room.ask("ann", 1).record.id == first.record.id, "but the records know it"

@@ -15,12 +15,12 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from tpu_runs.records import Record, append, read
 from tpu_runs.serve.limits import Limits, Refused, Request
+from tpu_runs.serve.tickets import Job, Ticket
 from tpu_runs.serve.turns import Turns, priority
 
 KEPT = 2000  # tickets; whoever comes later for one is answered from the records
@@ -35,34 +35,6 @@ class Queue(Protocol):
     def drop(self, key: str) -> None: ...
     def ask_to_stop(self, key: str) -> None: ...
     def kill(self) -> None: ...
-
-
-@dataclass
-class Job:
-    """One run, and the tickets of all who wait for it."""
-
-    key: str
-    request: Request
-    place: tuple[int, int]  # round, number of arrival
-    client: str  # whose turn it is
-    tickets: dict[str, Ticket] = field(default_factory=dict)
-    started: float | None = None
-    stopping: bool = False
-    ended: str = ""  # why its worker was killed, if it was by us
-    progress: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Ticket:
-    """One client's request; `record` once it is answered."""
-
-    id: str
-    client: str
-    round: int
-    looked: float
-    job: Job | None = None
-    record: Record | None = None
-    source: str = ""  # "run", "records" or "cancelled"
 
 
 class Desk:
@@ -204,9 +176,9 @@ class Desk:
             raise Refused(503, f"{self.limits.queued} requests wait, the most this class keeps: try in a minute")
 
     def _equal(self, request: Request) -> Job | None:
-        """A job that will answer this too: none that was asked to stop."""
-        equal = (job for job in self.jobs.values() if job.request.asked == request.asked and not job.stopping)
-        return next(equal, None)
+        """A job that will answer this too: none that is about to end."""
+        going = (job for job in self.jobs.values() if not job.stopping and not job.ended)
+        return next((job for job in going if job.request.asked == request.asked), None)
 
     def _queue(self, job: Job) -> Job:
         """Into Dask's queue, by a name never used before."""
@@ -222,10 +194,8 @@ class Desk:
     def _ticket(self, client: str, round: int, **more: Any) -> Ticket:
         ticket = Ticket(uuid.uuid4().hex, client, round, self.clock(), **more)
         self.tickets[ticket.id] = ticket
-        answered = (id for id, old in self.tickets.items() if old.record)
-        while len(self.tickets) > KEPT and (oldest := next(answered, None)):
-            del self.tickets[oldest]
-            answered = (id for id, old in self.tickets.items() if old.record)
+        if len(self.tickets) > KEPT:  # one in, one out
+            del self.tickets[next(id for id, old in self.tickets.items() if old.record or old is ticket)]
         return ticket
 
     def _mine(self, client: str, id: str) -> Ticket:

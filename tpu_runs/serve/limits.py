@@ -25,7 +25,7 @@ class Limits:
     queued_per_client: int = 40  # that wait or run; turns are fair, so many of one delay nobody else
     requests_per_second: float = 50.0  # of one client, over some seconds
     burst: int = 200
-    run_seconds: float = 180.0  # past which a run's worker is killed
+    run_seconds: float = 300.0  # past which a run's worker is killed
     patience_seconds: float = 90.0  # a request that nobody looks at for so long is given up
     device_bytes: int | None = None  # what one device holds; None: as its worker says
 

@@ -6,7 +6,7 @@
 A request's round is fixed when it comes: the one being served, or the one after the client's latest. Round and number
 of arrival become Dask's priority, so the queue is the scheduler's own and outlives its worker. (Fair queueing by
 virtual time: A. Demers, S. Keshav, S. Shenker, "Analysis and simulation of a fair queueing algorithm", 1989, with every
-run counted alike.) Next file to read: `desk`.
+run counted alike.) Next file to read: `tickets`.
 """
 
 from __future__ import annotations
