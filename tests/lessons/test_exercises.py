@@ -110,6 +110,33 @@ def _turns(read, step, turns, new=lambda kept, new: (new, kept)):
     return found
 
 
+def _waited(events, shared=True, asks=True):
+    """Exercise 12 waited: not `shared`, each message has its own link; not `asks`, all of each is waited for."""
+    now = free = waits = 0
+    ends, sizes = {}, {}
+    for kind, *rest in events:
+        if kind == "work":
+            now += rest[0]
+        elif kind == "start":
+            ends[rest[0]] = free = (max(now, free) if shared else now) + rest[1]
+            sizes[rest[0]] = rest[1]
+        else:
+            late = max(0, ends[rest[0]] - now)
+            now, waits = now + late, waits + (late if asks else sizes[rest[0]])
+    return now, waits
+
+
+def _in_turn(messages, works, free_first=False):
+    """Exercise 12 schedule with each message waited for at once, or before the work that needs none."""
+    free = [("work", n) for n, (_, needs) in enumerate(works) if not needs]
+    starts = [("start", name) for name in messages] if free_first else []
+    events = [*starts]
+    for name in messages:
+        events += [] if free_first else [("start", name)]
+        events += [("done", name), *(("work", n) for n, (_, needs) in enumerate(works) if needs == name)]
+    return events + free
+
+
 def _cheapest(tokens, good):
     """The cheapest plan of lesson 11's table for which something holds."""
     of = importlib.import_module("lessons.checks.lesson_11")
@@ -408,6 +435,25 @@ WRONG = {
         (lambda tokens, limit: ("v4:3x3x3", 16, "ws2d-batch"), "no topology"),
         (lambda tokens, limit: ("v4:4x4x4", 16, "wsd"), "is no partition"),
         (lambda tokens, limit: ("v4:4x4x4", 16), "(slice, batch, partition)"),
+    ],
+    "12 waited": [
+        (lambda events: _waited(events, shared=False), "b"),  # a link for each message
+        (lambda events: _waited(events, asks=False), "s of waiting"),  # all of each message
+        (lambda events: (sum(e[1] for e in events if e[0] == "work"), 0), "in all"),  # nobody waits
+        (lambda events: _waited(events)[0], "two numbers"),
+    ],
+    "12 schedule": [
+        (lambda messages, works: _in_turn(messages, works), "takes: expected at most"),
+        (lambda messages, works: _in_turn(messages, works, free_first=True), "takes: expected at most"),
+        (lambda messages, works: [("work", n) for n in range(len(works))], "stands there 0 times"),
+        (lambda messages, works: [*(("start", m) for m in messages), *(("work", n) for n in range(len(works))),
+                                  *(("done", m) for m in messages)], "is done before what it needs"),
+        (lambda messages, works: list(messages), "no list of pairs"),
+    ],
+    "12 label": [
+        (lambda number: {"plan": "modelled", "jaxpr": "counted", "paper": "published", "compiler": "compiled",
+                         "clock": "measured"}[number["source"]], "expected"),  # the first look
+        (lambda number: "modelled" if number["what"] == "seconds" else "counted", "expected"),
     ],
     "13 sizes_of": [
         (lambda said: (_parameters(said, tables=1), _kept(said)), "parameters"),  # always tied
