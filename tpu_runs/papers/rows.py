@@ -17,7 +17,7 @@ from functools import cache
 import mtfcore as mtf
 from mtfcore.compiling.slices import NAMES
 from mtfcore.reference import Published, latency_rows
-from tpu_runs.papers.inference import choices
+from tpu_runs.papers.inference import choices, looping
 from tpu_runs.papers.machine import Machine
 from tpu_runs.records import Record
 
@@ -25,6 +25,8 @@ PASSES = {
     "Figure 7: 2D weight-stationary, 256 sequences: latency": 2,
     "Figure 7: 2D weight-stationary, 512 sequences: latency": 4,
 }  # in one pass the compiler refuses them: its record says by how much
+
+LOOPED_TOKENS = 512  # of a phase: with fewer, a ring's blocks are too small to gain anything
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,11 @@ class Part:
     phase: str
     times: int
     machines: tuple[Machine, ...]
+    loops: tuple[Machine, ...] = ()  # the same with the feedforward's collectives over x as rings
 
-    def best(self, records: Mapping[str, Record], model: str = "physical") -> Record | None:
-        """The fastest that is kept and fits."""
-        found = [records[one.name] for one in self.machines if one.name in records]
+    def best(self, records: Mapping[str, Record], model: str = "physical", looped: bool = False) -> Record | None:
+        """The fastest that is kept and fits; with loops among them if wanted."""
+        found = [records[one.name] for one in self.machines + self.loops * looped if one.name in records]
         fits = [record for record in found if record.status == "ok"]
         return min(fits, key=lambda record: seconds_of(record, model), default=None)
 
@@ -49,9 +52,9 @@ class Row:
     published: Published
     parts: tuple[Part, ...]
 
-    def seconds(self, records: Mapping[str, Record], model: str = "physical") -> float | None:
+    def seconds(self, records: Mapping[str, Record], model: str = "physical", looped: bool = False) -> float | None:
         """Modelled from compiled schedules; None where a phase has no program that fits."""
-        best = [part.best(records, model) for part in self.parts]
+        best = [part.best(records, model, looped) for part in self.parts]
         if None in best:
             return None
         return sum(part.times * seconds_of(one, model) for part, one in zip(self.parts, best, strict=True))
@@ -72,8 +75,17 @@ def _row(row: Published) -> Row:
     setup, passes, parts = row.setup, PASSES.get(row.key, 1), []
     for phase in ("prefill", "decode") if setup["phase"] == "total" else (setup["phase"],):
         steps = setup["output_tokens"] if phase == "decode" and row.quantity == "latency" else 1
-        parts.append(Part(phase, steps * passes, choices(setup, phase, passes)))
+        found = choices(setup, phase, passes)
+        parts.append(Part(phase, steps * passes, found, _loops(found)))
     return Row(row, tuple(parts))
+
+
+def _loops(found: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    """Section 3.5's loops around the feedforward's two products, where each block still fills the matrix unit."""
+    one = next(one for one in found if one.params["attention"] == found[-1].params["attention"])
+    tokens = one.params["batch"] * one.params["new_tokens"]
+    theirs = one.params["model"].startswith("palm") and one.params["ffn"] == "ws2d"
+    return (looping(one, "latency", 2, "x"),) if theirs and tokens >= LOOPED_TOKENS else ()
 
 
 def as_one(row: Row) -> Machine:
@@ -86,7 +98,7 @@ def machines() -> dict[str, Machine]:
     """Every machine by name; those of the rows first, those of effects as they have them."""
     from tpu_runs.papers import effects, training_rows
 
-    found = [one for row in rows() for part in row.parts for one in part.machines]
+    found = [one for row in rows() for part in row.parts for one in (*part.machines, *part.loops)]
     found += [as_one(row) for row in rows() if row.published.key in PASSES]
     found += [*effects.machines(), *training_rows.machines()]
     return {one.name: one for one in found}
