@@ -27,6 +27,8 @@ from tpu_runs.records import own_file
 CHILD = "MESHWORK_WATCHED"  # set in the environment of a child
 LOST = 75  # a child's exit status when its companions have gone, and ours then
 MARK = "\x1e"  # begins a line of the child that is for us alone
+GATHERING = "gathering"  # what a child tells first
+GATHER_SECONDS = 120  # how long the first host waits for the last
 STUCK = 76  # our exit status where nothing happened for too long
 SIGNS = ("distributed service detected fatal errors", "coordination service", "Gloo", "heartbeat", "Connection closed",
          "Connection reset", "Broken pipe", "Socket closed", "UNAVAILABLE", "DEADLINE_EXCEEDED")  # fmt: skip
@@ -116,6 +118,9 @@ def watch(words: Sequence[str], hosts: int, host: int, patience: float, limit: f
         return 0
     if status is None:
         return _said(STUCK, f"{who}: nothing happened for {limit:g} s while {watched.doing}, so it ended.", host)
+    if status not in (1, 2) and watched.doing.startswith(GATHERING):
+        return _said(LOST, f"{who}: {watched.doing}: they did not all come within {GATHER_SECONDS} s. Give the same "
+                     "command on each, and an address that all reach.", host)  # fmt: skip
     if status not in (1, 2) and (why := watched.why()):
         return _said(LOST, f"{who}: {_which(watched, hosts, host)} has gone, or cannot be reached (found while "
                      f"{watched.doing}), so this one ended; JAX waits {patience:g} s for a sign of life.\n"

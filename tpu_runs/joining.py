@@ -21,10 +21,8 @@ from typing import Any, NoReturn
 
 from mtfcore.errors import DeviceError, LayoutError
 from mtfcore.platforms import settle
-from tpu_runs.hosts import LOST, MARK
+from tpu_runs.hosts import GATHER_SECONDS, GATHERING, LOST, MARK
 from tpu_runs.records import Record
-
-GATHER_SECONDS = 120  # how long the first host waits for the last
 
 
 def tell(words: str) -> None:
@@ -63,7 +61,7 @@ def join(hosts: int, host: int, coordinator: str, on: str, devices: int = 2, pat
         jax.config.update("jax_num_cpu_devices", devices)
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     here = coordinator.rpartition(":")[0] in ("localhost", "127.0.0.1", "[::1]")
-    tell(f"gathering {hosts} hosts at {coordinator}")
+    tell(f"{GATHERING} {hosts} hosts at {coordinator}")
     jax.distributed.initialize(
         coordinator, hosts, host, initialization_timeout=GATHER_SECONDS, heartbeat_timeout_seconds=patience,
         shutdown_timeout_seconds=patience, coordinator_bind_address=coordinator if here else None,

@@ -114,6 +114,13 @@ def test_what_c_prints_is_read_and_not_shown(monkeypatch: pytest.MonkeyPatch, ca
     assert "F1130" not in told.err
 
 
+def test_hosts_that_do_not_all_come(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
+    told = f"{hosts.MARK}{hosts.GATHERING} 3 hosts at a:1"
+    code = f"import os, sys; print({told!r}, file=sys.stderr, flush=True); os.abort()"
+    assert watched(code, monkeypatch) == hosts.LOST
+    assert "gathering 3 hosts at a:1: they did not all come within 120 s" in capfd.readouterr().err
+
+
 def test_a_fault_of_its_own_is_shown(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
     assert watched("raise KeyError('ours')", monkeypatch) == 1
     told = capfd.readouterr().err

@@ -117,10 +117,29 @@ def test_generate_checks_its_tokens() -> None:
     record = finish(rows("generate", asked, repeats=2, warm_up=0))
     assert record.status == "ok" and len(record.seconds) == 2 and record.check["error"] <= 1e-2
     assert record.facts["tokens"] == 6 and record.where["devices"] == 1 and record.compile_seconds > 0
-    cfg, params = generate.config_of(record.params), record.params
-    prompts = generate.prompts_of(params, cfg)
-    with pytest.raises(measuring.WrongAnswer, match="deviations below the likeliest"):
-        generate._checked(cfg, mtf.model.initial(cfg), prompts, [[1, 2, 3], [4, 5, 6]], "f32")
+
+
+def test_a_token_that_is_not_the_likeliest_is_seen() -> None:
+    logits = np.random.default_rng(5).standard_normal((2, 3, 256)).astype(np.float32)
+    best = logits.argmax(-1)
+    assert generate.behind_the_likeliest(logits, best.tolist()) == 0
+    second = best.copy()
+    second[1, 2] = logits[1, 2].argsort()[-20]
+    assert generate.behind_the_likeliest(logits, second.tolist()) > max(generate.TOLERANCE.values())
+
+
+def test_generate_shows_no_time_of_wrong_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*args: Any) -> Any:
+        return [[1, 2]], [("decode", 1.0)]
+        yield
+
+    logits = np.zeros((1, 5, 256), np.float32)
+    logits[..., 7] = 1  # the likeliest everywhere
+    monkeypatch.setattr(generate, "_turn", wrong)
+    monkeypatch.setattr(mtf, "single", lambda program: lambda **given: logits)
+    asked = {"model": "tiny-palm", "batch": 1, "prompt_tokens": 4, "new_tokens": 2}
+    record = finish(rows("generate", asked))
+    assert (record.status, record.seconds) == ("failed", []) and "16 deviations below the likeliest" in record.reason
 
 
 def test_a_list_from_the_command_line(own_records: Path, capsys: pytest.CaptureFixture) -> None:

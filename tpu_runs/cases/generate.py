@@ -146,13 +146,19 @@ def _checked(cfg: Config, weights: Any, prompts: list[list[int]], texts: list[li
     sizes = f"B:{len(read)} L:{len(read[0])}"
     forward = mtf.plan(mtf.model.forward(cfg), "x:1", sizes=sizes, dtype="f32")
     logits = np.asarray(mtf.single(forward)(inputs=np.asarray(read, np.int32), **weights))  # f32[B, L, V]
-    behind = logits[:, len(prompts[0]) - 1 :]  # those that chose
-    chosen = np.take_along_axis(behind, np.asarray(texts[:CHECKED])[..., None], axis=-1)[..., 0]
-    error = float(((behind.max(-1) - chosen) / behind.std(-1)).max())
+    error = behind_the_likeliest(logits[:, len(prompts[0]) - 1 :], texts[:CHECKED])
     if not error <= TOLERANCE[stored]:
         raise WrongAnswer(f"a token lies {error:.2g} deviations below the likeliest of mtf.single, "
                           f"allowed {TOLERANCE[stored]:g}; no time is shown")  # fmt: skip
     return {"against": f"mtf.single, {len(read)} prompts", "error": error, "tolerance": TOLERANCE[stored]}
+
+
+def behind_the_likeliest(logits: Any, texts: list[list[int]]) -> float:
+    """How far the worst chosen token lies below the likeliest, in deviations: logits f32[B, L, V], tokens [B][L]."""
+    import numpy as np
+
+    chosen = np.take_along_axis(logits, np.asarray(texts)[..., None], axis=-1)[..., 0]
+    return float(((logits.max(-1) - chosen) / logits.std(-1)).max())
 
 
 def _where(engine: Any) -> dict[str, Any]:
