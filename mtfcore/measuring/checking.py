@@ -58,7 +58,7 @@ def oracle_device(program: Program, devices: Sequence[Any]) -> tuple[Any, str]:
     """Where the oracle runs, and its name; (None, why not) where it fits nowhere."""
     needed, flops, first = oracle_bytes(program.graph), program.flops() * program.mesh.size, near(devices)
     beside = first.platform != "cpu"
-    cpu = _cpu() if beside else first
+    cpu = cpu_device() if beside else first
     if cpu is not None and needed <= ORACLE_BYTES and (not beside or flops <= ORACLE_FLOPS):
         return cpu, "mtf.single on the CPU"
     if beside and needed <= free_bytes(first) // 2:
@@ -67,7 +67,8 @@ def oracle_device(program: Program, devices: Sequence[Any]) -> tuple[Any, str]:
     return None, f"mtf.single would hold {format_bytes(needed)} and {quantity(flops, 'FLOP')}, the limit is {limit}"
 
 
-def _cpu() -> Any:
+def cpu_device() -> Any:
+    """This computer's CPU as a device, None if JAX was told to leave it out."""
     import jax
 
     try:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mtfcore.chips import Chip
+from mtfcore.dims import Dim
 from mtfcore.measuring import places
-from mtfcore.measuring.checking import WrongAnswer
+from mtfcore.measuring.checking import ORACLE_BYTES, ORACLE_FLOPS, WrongAnswer, compared, cpu_device
 from mtfcore.measuring.cutting import function_of, shapes_of, without_collectives
 from mtfcore.measuring.measured import Share
 from mtfcore.measuring.subject import Subject, carried_places
@@ -43,7 +45,8 @@ def share_of(program: Program, given: Mapping[str, Any] | None, device: Any, top
     return Subject(
         program, [device], None, fn, shapes, [at] * len(shapes),
         lambda formats: _arrays(alone, n_inputs, given, formats), own,
-        tuple(program.inputs[place].name for place in own), lambda results: _counted(program, alone, fn),
+        tuple(program.inputs[place].name for place in own),
+        lambda results: _checked(program, alone, fn, given, results, device),
         peak_memory(program).total + n_bytes, _share(program, device, topology, model, n_bytes),
     )  # fmt: skip
 
@@ -75,8 +78,27 @@ def _part(port: Port, array: Any, mesh: Mesh) -> Any:
     return np.asarray(array)[whole.slices(mesh, DEVICE)].astype(jnp.dtype(long_name(port.dtype)))
 
 
-def _counted(program: Program, alone: Program, fn: Callable) -> dict[str, Any]:
-    """A share has no answer to compare; that it computes what the plan says is counted in what runs."""
+def _checked(
+    program: Program, alone: Program, fn: Callable, given: Mapping[str, Any] | None, results: Any, device: Any
+) -> dict[str, Any]:
+    """A chip's results against the same steps on this computer's CPU, where that is quick; `mtf.single` knows no share.
+
+    That they are the steps of the plan is counted in what runs, everywhere.
+    """
+    flops = _counted(program, alone, fn)
+    cpu = _cpu_beside(program, device)
+    if cpu is None:
+        words = "a share has no answer of its own; its FLOPs, counted in what runs, are the plan's"
+        return {"against": words, "error": None, "tolerance": None, "flops": flops}
+    expected = _on(cpu, alone, len(program.inputs), fn, given)
+    ports = [replace(port, sharding=_whole_part(port, program.mesh)) for port in program.outputs]
+    words = "the same steps on the CPU"
+    own = results[: len(ports)]
+    return compared(replace(program, outputs=tuple(ports)), own, expected, words, device.platform) | {"flops": flops}
+
+
+def _counted(program: Program, alone: Program, fn: Callable) -> int:
+    """The share's FLOPs, which are the plan's."""
     from mtfcore.counting import count
 
     found = count(fn, *shapes_of(alone))
@@ -85,8 +107,31 @@ def _counted(program: Program, alone: Program, fn: Callable) -> dict[str, Any]:
             f"{program.name}: one device's share has {found.flops:,} FLOPs and {len(found.collectives)} collectives, "
             f"planned are {program.flops():,} and none, so no time is shown"
         )
-    words = "a share has no answer of its own; its FLOPs, counted in what runs, are the plan's"
-    return {"against": words, "error": None, "tolerance": None, "flops": found.flops}
+    return found.flops
+
+
+def _cpu_beside(program: Program, device: Any) -> Any:
+    """This computer's CPU, if the share ran elsewhere and is small enough for it."""
+    small = program.memory() <= ORACLE_BYTES and program.flops() <= ORACLE_FLOPS
+    return cpu_device() if device.platform != "cpu" and small else None
+
+
+def _on(device: Any, alone: Program, n_inputs: int, fn: Callable, given: Mapping[str, Any] | None) -> list[Any]:
+    """The program's results of the share on a device."""
+    import jax
+    import numpy as np
+
+    from mtfcore.device_pool import launch
+
+    at = jax.sharding.SingleDeviceSharding(device)
+    arrays = _arrays(alone, n_inputs, given, [at] * (len(alone.inputs) + 1))
+    return [np.asarray(result) for result in launch(jax.jit(fn), *arrays)[:-1]]
+
+
+def _whole_part(port: Port, mesh: Mesh) -> Sharding:
+    """One device's part as if it were all."""
+    sizes = zip(port.sharding.dims, port.sharding.local_shape(mesh), strict=True)
+    return Sharding.of(tuple(Dim(dim.name, size) for dim, size in sizes), ((),) * len(port.sharding.dims))
 
 
 # ---- the links, modelled ----------------------------------------------------------------------------------------

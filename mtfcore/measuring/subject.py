@@ -7,7 +7,8 @@ Next file to read: `timing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,9 @@ from mtfcore.measuring import places
 from mtfcore.measuring.measured import Share
 from mtfcore.numbers import count, format_bytes
 from mtfcore.steps import Program
+
+EXHAUSTED = "RESOURCE_EXHAUSTED"  # JAX's word for too little memory
+SMALLER = "take a smaller batch, fewer layers, narrower weights or a larger mesh"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,10 @@ def carried_places(program: Program) -> dict[int, int]:
     return {n: results[port.name] for n, port in enumerate(program.inputs) if port.name in names & results.keys()}
 
 
+class OutOfMemory(MemoryError):
+    """A program did not fit, though the memory model thought so."""
+
+
 def expect_room(subject: Subject) -> None:
     """Refuse what the memory model says cannot fit, before anything is made; simulated devices share one memory."""
     first = places.near(subject.devices)
@@ -86,13 +94,33 @@ def expect_room(subject: Subject) -> None:
     needed, free = subject.expected_bytes * here, places.free_bytes(first)
     if needed <= free:
         return
-    what = "one device's share" if subject.share else f"{subject.program.name} on mesh '{subject.program.mesh}'"
     of = f" for {count(here, 'simulated device')}" if here > 1 else ""
     raise DeviceError(
-        f"{what} is expected to need {format_bytes(needed)}{of} (modelled), and {format_bytes(free)} are free on "
-        f"{'this computer' if first.platform == 'cpu' else first.device_kind}; take a smaller batch, fewer layers, "
-        "narrower weights or a larger mesh"
+        f"{_what(subject)} is expected to need {format_bytes(needed)}{of} (modelled), and {format_bytes(free)} are "
+        f"free on {'this computer' if first.platform == 'cpu' else first.device_kind}; {SMALLER}"
     )
+
+
+@contextlib.contextmanager
+def told(subject: Subject) -> Iterator[None]:
+    """The device's own refusal, in words: too little memory after all."""
+    import jax
+
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if EXHAUSTED not in str(error):
+            raise
+        expected, said = format_bytes(subject.expected_bytes), str(error).splitlines()[0][:200]
+        raise OutOfMemory(
+            f"{_what(subject)} did not fit on {subject.devices[0].device_kind}: expected were {expected} a device "
+            f"(modelled); {SMALLER}. The device said: {said}"
+        ) from error
+
+
+def _what(subject: Subject) -> str:
+    name = f"{subject.program.name} on mesh '{subject.program.mesh}'"
+    return f"one device's share of {name}" if subject.share else name
 
 
 def may_choose_order(device: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.measuring import places
 from mtfcore.measuring.measured import Measured, Progress
-from mtfcore.measuring.subject import Subject, any_order, expect_room, may_choose_order, whole_of
+from mtfcore.measuring.subject import Subject, any_order, expect_room, may_choose_order, told, whole_of
 from mtfcore.notation import as_size, as_whole
 from mtfcore.steps import Program
 
@@ -94,14 +94,15 @@ class Runs:
         free = may_choose_order(subject.devices[0])
         at = [any_order(place) if free and n not in subject.carried else place
               for n, place in enumerate(subject.places)]  # fmt: skip
-        with inside(subject.jax_mesh):
+        with inside(subject.jax_mesh), told(subject):
             jitted = jax.jit(subject.fn, in_shardings=at, donate_argnums=tuple(subject.carried))
             return jitted.lower(*subject.shapes).compile()
 
     def fill(self) -> None:
         """Make the arrays on the devices, in the order of their dimensions that the compiler chose."""
         free = may_choose_order(self.subject.devices[0])
-        self.arrays = self.subject.make(self.compiled.input_formats[0] if free else self.subject.places)
+        with told(self.subject):
+            self.arrays = self.subject.make(self.compiled.input_formats[0] if free else self.subject.places)
 
     def run(self, keep: bool = False) -> Any:
         """One run, waited for: its seconds, or with `keep` its results. One launch in flight in the whole process."""
@@ -109,7 +110,7 @@ class Runs:
 
         from mtfcore.device_pool import LAUNCH, inside
 
-        with LAUNCH, inside(self.subject.jax_mesh):
+        with LAUNCH, inside(self.subject.jax_mesh), told(self.subject):
             jax.block_until_ready(self.arrays)  # copies to the devices end before the clock starts
             start = time.perf_counter()
             results = jax.block_until_ready(self.compiled(*self.arrays))

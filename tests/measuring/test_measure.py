@@ -161,6 +161,20 @@ def test_what_cannot_fit_is_refused_before_it_is_made(monkeypatch):
         mtf.measure(layers(), on="simulated")
 
 
+def test_a_device_that_is_full_after_all_says_so(monkeypatch):
+    import jax
+
+    def full(*arrays):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes\nmore")
+
+    subject = timing.whole_of(layers(), None, "simulated")
+    runs = timing.Runs(subject)
+    runs.fill()
+    runs.compiled = full
+    with pytest.raises(MemoryError, match=r"two_layers on mesh 'rows:4 cols:2' did not fit .* allocate 9"):
+        runs.run()
+
+
 def real(**more):
     """As if on a GPU."""
     where = {"platform": "gpu", "device_kind": "NVIDIA H200", "devices": 1, "hosts": 1, "topology": "h200:1"}

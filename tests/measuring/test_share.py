@@ -137,6 +137,21 @@ def test_state_is_carried_and_arrays_of_ones_own_are_cut():
     np.testing.assert_array_equal(arrays[0], w[ports["w"].sharding.slices(prog.mesh, 0)])
 
 
+def as_on_a_chip(monkeypatch):
+    """The CPU that runs the share is taken for a chip; another one beside it checks."""
+    monkeypatch.setattr(share, "_cpu_beside", lambda program, device: jax.devices("cpu")[1])
+
+
+def test_a_chips_share_is_checked_by_the_same_steps_on_the_cpu(monkeypatch):
+    as_on_a_chip(monkeypatch)
+    found = mtf.measure(layers(), on="simulated", share=True, repeats=1)
+    assert found.check["against"] == "the same steps on the CPU" and found.check["error"] <= found.check["tolerance"]
+    real = share._on
+    monkeypatch.setattr(share, "_on", lambda *args: [array + 1 for array in real(*args)])
+    with pytest.raises(WrongAnswer, match="differs from the same steps on the CPU"):
+        mtf.measure(layers(), on="simulated", share=True, repeats=1)
+
+
 def test_a_share_that_lost_work_is_not_shown(monkeypatch):
     prog = layers()
     short = dataclasses.replace(prog, steps=(dataclasses.replace(prog.steps[0], flops=1), *prog.steps[1:]))
@@ -148,7 +163,7 @@ def test_a_share_that_cannot_fit_is_refused(monkeypatch):
     monkeypatch.setattr(places, "free_bytes", lambda device: 2**20)
     prog = mtf.model.plan_phase("palm-540b", "decode", "x:4 y:4 z:4", ffn="ws2d", attention="batch", batch=64,
                                 cached_tokens=2048, weights="int8", cache="bf16")  # fmt: skip
-    with pytest.raises(mtf.DeviceError, match=r"one device's share is expected to need 8\.\d+ GiB .* 1 MiB are free"):
+    with pytest.raises(mtf.DeviceError, match=r"one device's share of decode .* is expected .* 8\.\d+ GiB .* 1 MiB"):
         mtf.measure(prog, on="simulated", share=True)
 
 
