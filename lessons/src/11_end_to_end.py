@@ -342,5 +342,6 @@ check("11 configuration", configuration)
 # > * A turn of a conversation reads what is new. Its seconds are steps of decode, and those are weights being read.
 # > * Latency and cost are a trade: give a limit, then take the cheapest plan that keeps it.
 #
-# **Next:** the words are in the [glossary](GLOSSARY.md); in the library, read `mtfcore/model/engine/`, or hold a
-# conversation in a terminal: `python -m mtfcore.model chat`.
+# **Next:** ask a compiler and a clock what they think of it, in [lesson 12](12_predicted_compiled_measured.ipynb). The words
+# are in the [glossary](GLOSSARY.md); in the library, read `mtfcore/model/engine/`, or hold a conversation in a terminal:
+# `python -m mtfcore.model chat`.

@@ -156,7 +156,7 @@ class TimelineExplorer(Growing):
         return saved_timeline(self.value["panels"]) if self.value else ""
 
     def call_code(self) -> str:
-        always = ("topology",) if self.own else ("model", "topology")
+        always = ("topology",) if self.own else () if self.state["record"] else ("model", "topology")
         shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
         text = call_text(self.call, shown)
         return text.replace("timeline(", f"timeline(program={self.own.name}, ", 1) if self.own else text
