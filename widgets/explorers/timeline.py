@@ -130,8 +130,11 @@ class TimelineExplorer(Growing):
 
     def _about(self, answers: dict[str, Answer], state: State) -> str:
         """Who compiled it, and how much memory it takes."""
-        said = {answers[kind].about: kind for kind in self._kinds(state) if kind in answers and answers[kind].lines}
-        return " ".join(f"{kind.capitalize()}: {about}." for about, kind in said.items() if about)
+        said: dict[str, list[str]] = {}
+        for kind in self._kinds(state):
+            if kind in answers and answers[kind].lines:
+                said.setdefault(answers[kind].about, []).append(kind)
+        return " ".join(f"{' and '.join(kinds).capitalize()}: {about}." for about, kinds in said.items() if about)
 
     def _rings(self, answers: dict[str, Answer]) -> int:
         return answers["looped"].rings if "looped" in answers else 1
