@@ -12,6 +12,7 @@ Each command is a module with a `main`; a new one is a line in `COMMANDS`. Next 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 from mtfcore.errors import DeviceError, LayoutError, nearest
@@ -40,6 +41,9 @@ def main(words: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read our output has had enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":
