@@ -42,7 +42,7 @@ def heading(one: Facts) -> str:
 def bar_words(bar: Facts) -> str:
     """What is written on it."""
     if bar["kind"] == "loop":
-        return f"{bar['parts']:,} layers" if COMPUTE in dict(bar["places"]) else ""
+        return count(bar["parts"], "turn") if COMPUTE in dict(bar["places"]) else ""
     return (" ".join(filter(None, (bar["step"], bar["words"]))) or bar["name"]) if bar["kind"] == COMPUTE else ""
 
 
