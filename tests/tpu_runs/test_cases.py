@@ -73,7 +73,7 @@ def test_a_layer_is_what_a_phase_repeats(partition: str) -> None:
 
     assert repeated(layer) == repeated(phase)
     (x,) = [port for port in layer.inputs if port.name == "x"]
-    (after,) = [port for port in layer.outputs if port.name == "x"]
+    (after,) = [port for port in layer.outputs if port.name == "y"]
     assert x.sharding == after.sharding
 
 

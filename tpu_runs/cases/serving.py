@@ -7,7 +7,7 @@
     >>> case.bytes(check(case, asked)) < 2**30            # of one device, before anything is made
     True
 
-A layer is the block alone, without the tables: x comes in and goes out where it lies between layers. The parameters
+A layer is the block alone, without the tables: x comes in, and y goes out, where they lie between layers. The parameters
 are those of `mtf.model.plan_phase`, and `layers` and `heads` to make a model smaller, or its heads divide. `looped`
 writes collectives beside products as rings (`mtf.looped`). Next file to read: `generate`.
 """
@@ -76,7 +76,7 @@ def phase_program(params: Params) -> mtf.Program:
 
 
 def layer_program(params: Params) -> mtf.Program:
-    """So many layers alone: x `B L E`, their weights (and cache) → x, and the new keys and values."""
+    """So many layers alone: x `B L E`, their weights (and cache) → y, and the new keys and values."""
     cfg, named = config_of(params), Mesh(params["mesh"])
     partition = SERVING[f"{params['ffn']}-{params['attention']}"]
     where = placement(cfg, params["phase"], named, partition, batch=params["batch"], new_tokens=params["new_tokens"])
@@ -86,7 +86,7 @@ def layer_program(params: Params) -> mtf.Program:
     def call(x: mtf.Tensor, **given: mtf.Tensor) -> dict[str, mtf.Tensor]:
         x, *new = layers(cfg, given, x, where.pins, params["cached_tokens"], cache)
         made = ("k", "v", "k_scale", "v_scale")
-        return {"x": mtf.reshard(x, rest), **dict(zip(made, new, strict=False))}
+        return {"y": mtf.reshard(x, rest), **dict(zip(made, new, strict=False))}
 
     sizes = f"B:{params['batch']} L:{params['new_tokens']}"
     sizes += f" S:{params['cached_tokens']}" if params["cached_tokens"] else ""
