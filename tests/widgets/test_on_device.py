@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import mtfcore as mtf
 from mtfcore.errors import DeviceError
 from tests.widgets.pretend_device import pretend
 from tpu_runs import records
-from widgets import attention, feedforward, roofline
+from widgets import attention, feedforward, generate, layouts, planner, roofline, traffic
+from widgets.explorers import plan_finding
+from widgets.explorers.roofline import priced_of
+from widgets.figures import attention_svg
+from widgets.figures.layouts_charts import time_chart
+from widgets.frame import Frame
 
 EXPLORERS = {
     "feedforward": (feedforward, {"batch": 64, "x": 2, "y": 2, "z": 2}, {"batch": 128}),
     "attention": (attention, {"model": "palm-8b", "mesh": "x:2 y:2 z:2", "batch": 16, "context": 512}, {"batch": 32}),
+    "traffic": (traffic, {"kind": "all_reduce", "mesh": "x:4"}, {"n_bytes": 1 << 16}),
+    "layouts": (layouts, {"rows": 2, "cols": 2, "planes": 2}, {"batch": 4096}),
+    "planner": (planner, {"model": "palm-8b", "topology": "v4:2x2x2"}, {"batch": 32}),
+    "generate": (generate, {"model": "untrained", "mesh": "x:2 y:1 z:1", "slots": 2}, {"slots": 4}),
     "roofline": (roofline, {"model": "palm-8b", "topology": "v4:2x2x2", "batch": 32}, {"batch": 64}),
 }
 
 
 @pytest.fixture(autouse=True)
 def own_records(monkeypatch, tmp_path):
-    """Records of these tests alone."""
+    """Records of these tests alone; and no plan beside the planner's, which nobody reads here."""
+    monkeypatch.setattr(plan_finding, "around", lambda setup: [])
     monkeypatch.setenv("MESHWORK_RECORDS", str(tmp_path))
     monkeypatch.setenv("MESHWORK_CLASS", "")
 
@@ -48,7 +60,6 @@ def test_the_measured_point_is_drawn_stamped_and_kept(each):
     assert 'data-device="fresh"' not in html(explorer)
     pressed(explorer)
     assert explorer.kind == "ok" and 'data-device="fresh" data-seconds="0.003"' in html(explorer)
-    assert explorer.top.progress["text"] == "run on the device"
     ((program, options),) = device.asked
     assert isinstance(program, mtf.Program) and options["on"] == "attached"
     record = records.mine()[-1]
@@ -72,3 +83,54 @@ def test_without_a_chip_one_sentence_says_so(each, monkeypatch):
         pressed(explorer)
     assert explorer.kind == "refused" and "no TPU or GPU is attached; " in explorer.sentence
     assert explorer.fault is None and not explorer.measuring and not records.mine()
+
+
+# ---- where the point lies
+
+
+def measured(monkeypatch, make, seconds=(2e-3, 3e-3, 4e-3), **settings):
+    explorer = make(**settings)
+    explorer.queue.join(60)
+    pretend(monkeypatch, type(explorer), seconds=seconds)
+    pressed(explorer)
+    return explorer
+
+
+def test_a_decode_step_lies_at_its_context_and_time(monkeypatch):
+    explorer = measured(monkeypatch, attention, **EXPLORERS["attention"][1])
+    at = explorer.value["device"]
+    assert at["params"]["context"] == 512 and at["seconds"] == 3e-3
+    assert "data-device" in attention_svg.time_svg(explorer.value)
+    assert [1e3 * at["seconds"]] == [3.0] and not explorer.value["device"]["share"]
+
+
+def test_a_phase_lies_on_the_roofline_at_its_planned_intensity_and_measured_rate(monkeypatch):
+    explorer = measured(monkeypatch, roofline, **EXPLORERS["roofline"][1])
+    point, cost = explorer.value["decode"]["device"], priced_of(explorer.device_state(explorer.state))
+    assert point["rate"] == pytest.approx(cost.program.flops() / 3e-3)
+    assert point["intensity"] > 1 and explorer.value["prefill"]["device"] is None
+    explorer.top.press({"phase": "prefill"})
+    pressed(explorer)
+    assert explorer.value["prefill"]["device"]["rate"] > point["rate"] and explorer.value["decode"]["device"]
+
+
+def test_the_best_layout_stands_as_a_star_on_the_axis_of_seconds(monkeypatch):
+    explorer = measured(monkeypatch, layouts, **EXPLORERS["layouts"][1])
+    star = time_chart(explorer.value)["data"][-1]
+    assert star["y"] == [3e-3] and star["x"] == [explorer.value["best"]] and "[measured]" in star["hovertext"][0]
+    explorer.state = {**explorer.state, "batch": 4096}
+    assert time_chart(explorer.value)["data"][-1]["marker"]["symbol"] == "star-open"
+
+
+@pytest.mark.parametrize(("make", "settings", "words"), [
+    (traffic, {"kind": "permute"}, "a device is timed with"), (planner, {"mode": "find", "model": "palm-8b", "chips": "v4", "most_chips": 1, "limit": 99}, "show one plan"),
+])  # fmt: skip
+def test_what_has_no_program_says_what_has_one(monkeypatch, make, settings, words):
+    monkeypatch.setattr(Frame, "reraise", False)
+    explorer = make(**settings)
+    explorer.queue.join(60)
+    pretend(monkeypatch, type(explorer))
+    explorer.top.press({"device": True})
+    with contextlib.suppress(mtf.LayoutError):
+        explorer.queue.join(60)
+    assert explorer.kind == "refused" and words in explorer.sentence

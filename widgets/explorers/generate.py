@@ -13,6 +13,7 @@ sections 2 to 4. Lesson 11 uses it. Next file to read: `generate_inputs`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,8 +26,10 @@ from widgets.explorers import generate_inputs, generate_prices
 from widgets.explorers.generate_inputs import START, model_here, ways
 from widgets.explorers.generate_run import Writer
 from widgets.explorers.growing import Growing
+from widgets.explorers.on_device import OnDevice
 from widgets.figures.generate_html import mesh_pairs, picture
 from widgets.figures.generate_words import sentence, table
+from widgets.figures.on_device import device_row
 from widgets.frame import Offer, Progress, Result, Shown
 from widgets.shown import Refused
 from widgets.state import State, call_text
@@ -35,13 +38,14 @@ from widgets.views.writing_view import STYLE, WritingView
 MORE = "And why twice a day?"
 
 
-class Generate(Growing):
+class Generate(OnDevice, Growing):
     """The explorer; call `generate(…)`."""
 
     question = "What happens, and what is sent, while a model reads and writes on a mesh?"
     call = "generate"
     start = START
     launch_lock = LAUNCH
+    instead = "Write runs the same steps on simulated devices"
     _taken = ""  # out of the box, by the last press of Write
 
     def __init__(self, **settings: Any) -> None:
@@ -61,7 +65,8 @@ class Generate(Growing):
 
     def run_buttons(self) -> list[Control]:
         write = Button("run", None, "Write", "Prompt", enabled=not self.measuring)
-        return [write, Button("stop", None, "Stop", "Prompt", enabled=self.busy)]
+        device, stop = super().run_buttons()[-2:]
+        return [write, dataclasses.replace(stop, group="Prompt", enabled=self.busy), device]
 
     def press_run(self, name: str) -> bool:
         """Write what stands in the box, which is empty then for what is said next."""
@@ -80,7 +85,7 @@ class Generate(Growing):
     def _failed(self, fault: BaseException) -> None:
         """What was not read goes back into the box, before the sentence says why."""
         with self.drawing:
-            if not self.state["prompt"]:
+            if not self.state["prompt"] and not self._job:
                 self.state = {**self.state, "prompt": self._taken}
         super()._failed(fault)
 
@@ -96,7 +101,9 @@ class Generate(Growing):
         facts = self.facts_of(state)
         if facts["modelled"] and facts["modelled"]["reason"]:
             raise LayoutError(facts["modelled"]["reason"])
-        return Shown(sentence(facts), facts, table(facts), offers=tuple(self._ways_on(state)))
+        rows = table(facts)
+        rows = [*rows, *device_row(facts["device"], "a token of every slot, on a device", len(rows[0]))]
+        return Shown(sentence(facts), facts, rows, offers=tuple(self._ways_on(state)))
 
     def facts_of(self, state: State) -> dict[str, Any]:
         """What is asked, what is modelled for it, and what has happened."""
@@ -105,7 +112,7 @@ class Generate(Growing):
         own = {name: state[name] for name in ("on", "slots", "others", "chip", *PHASES)}
         return {**own, "model": model, "mesh": mesh_pairs(state["mesh"]), "mesh_text": state["mesh"],
                 "topology": asked.topology, "modelled": generate_prices.known(asked), "live": self.writer.facts,
-                "ways": ways_of}  # fmt: skip
+                "ways": ways_of, "device": self.device_facts()}  # fmt: skip
 
     def paint(self, shown: Shown) -> None:
         self.picture.show(picture(shown.facts))
@@ -128,6 +135,16 @@ class Generate(Growing):
         other = "ws2d-batch" if state["decode"] != "ws2d-batch" else "ws2d-heads"
         if not ways(model_here(state["model"]), state["mesh"], state["slots"], "decode")[other]:
             yield Offer(f"decode {other}", {"decode": other, "prefill": "ws2d-heads"})
+
+    # A token of every slot on a device, timed ---------------------------------------------------------------------
+
+    def device_state(self, state: State) -> State:
+        return {name: state[name] for name in ("model", "mesh", "slots", "decode", "chip")}
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The engine's own program."""
+        asked = generate_prices.asked_of({**START, **settings})
+        return generate_prices.token_program(asked), asked.topology
 
     # What is modelled takes a moment ------------------------------------------------------------------------------
 

@@ -85,5 +85,13 @@ def _find(asked: Asked) -> Facts:
     return found
 
 
+def token_program(asked: Asked) -> mtf.Program:
+    """The engine's own program for a token of every slot; the reason where there is none."""
+    found = modelled(asked)
+    if found["reason"]:
+        raise LayoutError(found["reason"])
+    return decoding(_shape(asked, found["decode"], asked.slots))
+
+
 def _shape(asked: Asked, partition: str, sequences: int) -> Shape:
     return Shape(asked.cfg, mtf.Mesh(asked.mesh), partition, sequences, LENGTH, "f32", "f32", asked.cfg.vocab)

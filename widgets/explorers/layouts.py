@@ -14,19 +14,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import ipywidgets
 
 import mtfcore as mtf
 from mtfcore.chips import chips
 from mtfcore.costs.first_paper.memory import OPTIMIZERS
-from mtfcore.costs.first_paper.two_layers import PASSES, Sizes
+from mtfcore.costs.first_paper.two_layers import PASSES, ROWS, Sizes
+from mtfcore.costs.first_paper.two_layers_programs import planned
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from widgets.controls import Choice, Control, IntBox, most
+from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.figures.layouts import compared
 from widgets.figures.layouts_charts import growth_chart, memory_chart, ratio_chart, time_chart
 from widgets.figures.layouts_words import sentence, table
+from widgets.figures.on_device import device_html, device_row
 from widgets.frame import Frame, Offer, Refused, Shown
 from widgets.state import State
 from widgets.views.plot_view import PlotView, saved_charts, still_charts
@@ -37,17 +41,24 @@ START: State = {
     "optimizer": "adam", "dtype": "bf16", "passes": "training",
 }  # fmt: skip
 CHARTS = {"time": time_chart, "memory": memory_chart, "ratio": ratio_chart, "growth": growth_chart}
+OF_A_STEP = ("batch", "io", "hidden", "rows", "cols", "planes", "chip", "optimizer", "dtype", "passes")
 CUTS = {"batch": ("rows",), "io": ("planes",), "hidden": ("cols", "planes")}
 
 
-class Layouts(Frame):
+class Layouts(OnDevice, Frame):
     """The explorer; call `layouts(…)`."""
 
     question = "Which layout of two layers computes most of the time, and which still fits in memory?"
     call = "layouts"
     start = START
+    instead = "the explorer `run` simulates and compiles two layers"
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.children = [*self.children, self.strip]
 
     def make_picture(self) -> ipywidgets.Box:
+        self.strip = ipywidgets.HTML()
         label = "chart of {}; its numbers stand in the table of the details"
         share = {"flex": "1 1 400px", "min_width": "0", "width": "auto"}
         self.charts = {name: PlotView(height=236, label=label.format(name), layout=share) for name in CHARTS}
@@ -58,6 +69,8 @@ class Layouts(Frame):
         for chart in self.charts.values():
             chart.layout.close()
             chart.close()
+        for part in (self.strip.style, self.strip.layout, self.strip):
+            part.close()
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
@@ -82,14 +95,35 @@ class Layouts(Frame):
         sizes = Sizes(**{dim: numbers[dim] for dim in ("batch", "io", "hidden")})
         mesh = tuple(numbers[axis] for axis in ("rows", "cols", "planes"))
         facts = compared(sizes, mesh, mtf.chip(chip), canonical(dtype), optimizer, passes)
-        return Shown(sentence(facts), facts, table(facts))
+        facts["device"], rows = self.device_facts(), table(facts)
+        rows = [*rows, *device_row(facts["device"], "the best layout, on a device", len(rows[0]))]
+        return Shown(sentence(facts), facts, rows)
+
+    # On a device --------------------------------------------------------------------------------------------------
+
+    def device_state(self, state: State) -> State:
+        return {name: state[name] for name in OF_A_STEP}
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The layout that is best here."""
+        best = self.value["best"]
+        if best is None:
+            raise LayoutError("no layout fits in a device's memory here, so none is run; make sizes smaller")
+        sizes = Sizes(**{dim: settings[dim] for dim in CUTS})
+        row, mesh = ROWS[self.value["rows"][best]["layout"]], (settings["rows"], settings["cols"], settings["planes"])
+        program = planned(row, sizes, *mesh, canonical(settings["dtype"]), settings["passes"])
+        return program, slice_of(program.mesh.size, settings["chip"])
+
+    def _strip(self, shown: Shown) -> str:
+        return device_html(shown.facts["device"], "The best layout on a device")
 
     def paint(self, shown: Shown) -> None:
+        self.strip.value = f'<div class="mw">{self._strip(shown)}</div>'
         for name, make in CHARTS.items():
             self.charts[name].show(make(shown.facts))
 
     def still(self, shown: Shown) -> str:
-        return still_charts(make(shown.facts) for make in CHARTS.values())
+        return f"{still_charts(make(shown.facts) for make in CHARTS.values())}{self._strip(shown)}"
 
     def svg(self) -> str:
         return saved_charts(make(self.value) for make in CHARTS.values())

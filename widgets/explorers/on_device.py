@@ -49,7 +49,7 @@ class OnDevice:
     def __init__(self, **settings: Any) -> None:
         self.history = History()
         self.last: dict[str, Record] = {}  # of each kind, of this session: shown greyed when the settings move on
-        self._job, self._settings, self._request, self.stopping = "", {}, None, Event()
+        self._job, self._job_settings, self._class_run, self.stopping = "", {}, None, Event()
         super().__init__(**settings)
 
     # What an explorer gives -------------------------------------------------------------------------------------
@@ -82,8 +82,8 @@ class OnDevice:
             return True
         if name == "stop":
             self.stopping.set()
-            if self._request is not None:
-                self._request.cancel()
+            if self._class_run is not None:
+                self._class_run.cancel()
         return super().press_run(name)
 
     def start_job(self, kind: str, job: Any) -> None:
@@ -112,11 +112,11 @@ class OnDevice:
             raise DeviceError("the class's owner runs collectives and whole phases, and this is neither: the explorer "
                               "`run` has both")  # fmt: skip
         yield Progress(0, 1, "asking the class's owner")
-        self._request = asking.start(*found)
+        self._class_run = asking.start(*found)
         try:
-            record = self._request.wait(progress=lambda told: self._mark(True, in_words(told)))
+            record = self._class_run.wait(progress=lambda told: self._mark(True, in_words(told)))
         finally:
-            self._request = None
+            self._class_run = None
         if record.status in ("failed", "refused"):
             raise DeviceError(f"the class's run ended: {record.reason}")
         facts = {**record.facts, OF: self.call, "name": found[0], "asked": record.id}
@@ -125,7 +125,7 @@ class OnDevice:
     # What comes of it -------------------------------------------------------------------------------------------
 
     def _begun(self, settings: State) -> None:
-        self._job, self._settings = settings.get(JOB, ""), without_job(settings)
+        self._job, self._job_settings = settings.get(JOB, ""), without_job(settings)
         self.stopping.clear()
         super()._begun(settings)
 
@@ -159,7 +159,7 @@ class OnDevice:
     def _ended(self, status: str, reason: str) -> None:
         """Keep a run that gave no number, with its reason."""
         origin = "compiled" if self._job == "compiled" else "measured"
-        self.keep(self._job, run_jobs.unfinished(self._settings, self.call, status, reason, origin))
+        self.keep(self._job, run_jobs.unfinished(self._job_settings, self.call, status, reason, origin))
         self._mark(False, status)
 
     def keep(self, kind: str, record: Record) -> None:

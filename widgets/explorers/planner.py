@@ -17,16 +17,21 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import mtfcore as mtf
 from mtfcore.errors import LayoutError
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_finding, plan_inputs
 from widgets.explorers.estimates import ask, known_trials, trials
 from widgets.explorers.growing import Growing
+from widgets.explorers.layer_steps import priced
+from widgets.explorers.on_device import OnDevice
 from widgets.explorers.one_plan import nearest_limit, planned, setup_of, ways_on
 from widgets.explorers.plan_prices import read_prices
 from widgets.figures import finding_html, finding_words, planner_svg, planner_words
+from widgets.figures.on_device import device_html, device_row
 from widgets.figures.plans import PHASES, Facts
 from widgets.frame import Progress, Shown
+from widgets.numbers import origin, quantity
 from widgets.state import State, call_text
 from widgets.views.pick_view import STYLE, PickView
 
@@ -48,12 +53,13 @@ AT_A_TIME = (0, 1, 2, 4, 8, 16, 32, 64)
 RESERVES = (0, 5, 10, 15, 20, 30)
 
 
-class Planner(Growing):
+class Planner(OnDevice, Growing):
     """The explorer; call `planner(…)`."""
 
     question = "Which slice, which layout and which batch answer in time, and what does a token cost?"
     call = "planner"
     start = START
+    instead = "the explorer `run` simulates and compiles the same step"
     _compared = False
 
     def make_picture(self) -> PickView:
@@ -141,8 +147,32 @@ class Planner(Growing):
         if state["mode"] != "plan":
             raise LayoutError(f"mode {state['mode']!r}; {' or '.join(name for name, _ in MODES)}")
         facts = planned(cfg, state, prices)
-        said = (*notes, *facts["warnings"])
-        return Shown(planner_words.sentence(facts), facts, planner_words.table(facts), said, tuple(ways_on(facts)))
+        facts["device"] = self.device_facts()
+        said, rows = (*notes, *facts["warnings"]), planner_words.table(facts)
+        rows = [*rows, *device_row(facts["device"], "decode step, on a device", len(rows[0]))]
+        return Shown(planner_words.sentence(facts), facts, rows, said, tuple(ways_on(facts)))
+
+    # On a device --------------------------------------------------------------------------------------------------
+
+    def device_state(self, state: State) -> State:
+        """The step in the middle of the output, under the plan's own partition."""
+        kept = state["cached_tokens"] + state["input_tokens"] + (state["output_tokens"] - 1) // 2
+        names = ("model", "topology", "batch", "weights", "cache", "decode")
+        return {**{name: state[name] for name in names}, "kept_tokens": kept}
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        partition = settings["decode"]
+        if partition == "auto":
+            partition = self.value["layouts"]["decode"]
+        names = ("batch", "kept_tokens", "weights", "cache")
+        given = [settings[name] for name in names]
+        cfg = plan_inputs.read_model(settings["model"])
+        return priced(cfg, settings["topology"], "decode", partition, *given).program, settings["topology"]
+
+    def start_job(self, kind: str, job: Any) -> None:
+        if self.state["mode"] == "find":
+            raise LayoutError("a list of slices is not run; show one plan, then press Run on device")
+        super().start_job(kind, job)
 
     # What takes longer: plans beside this one, slices that nobody asked about yet --------------------------------
 
@@ -179,7 +209,11 @@ class Planner(Growing):
         self.picture.show(self._html(shown.facts))
 
     def _html(self, facts: Facts) -> str:
-        return finding_html.finding_html(facts) if "rows" in facts else planner_svg.planner_html(facts)
+        if "rows" in facts:
+            return finding_html.finding_html(facts)
+        modelled = f"{origin(quantity(facts['step'], 's'), 'modelled')} on {facts['topology']}"
+        strip = device_html(facts["device"], "A decode step on a device", modelled if facts["device"] else "")
+        return f"{planner_svg.planner_html(facts)}{strip}"
 
     def still(self, shown: Shown) -> str:
         return f'<style>{STYLE}</style><div class="mw-picks">{self._html(shown.facts)}</div>'

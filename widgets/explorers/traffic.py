@@ -21,13 +21,17 @@ import ipywidgets
 import mtfcore as mtf
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.functions import Function
+from mtfcore.notation import format_axes
 from mtfcore.one_collective import perform
 from mtfcore.schedules import WAYS
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.live_traffic import PLACES, LiveTraffic
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis
+from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.explorers.planned import write_place, write_text
+from widgets.explorers.run_program import MOVES, collective
+from widgets.figures.on_device import device_html, device_row
 from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html
 from widgets.figures.traffic_words import table, why
@@ -45,7 +49,7 @@ ORDERS = (("at_once", "all at once"), ("in_turn", "one after another"))
 _WAYS = tuple((way, words.split(":")[0]) for way, words in WAYS.items())
 
 
-class Traffic(Frame):
+class Traffic(OnDevice, Frame):
     """The explorer; call `traffic(…)`."""
 
     question = "Which block goes over which link in which step, and what has each device then?"
@@ -54,18 +58,19 @@ class Traffic(Frame):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.children = [*self.children, self.results]  # below the sentence, which stays beside the controls
+        self.children = [*self.children, self.strip, self.results]  # below the sentence, near the controls
 
     def make_picture(self) -> TrafficView:
         view = TrafficView()
         view.observe(lambda change: self.look("hop", change.new), "hop")
-        self.values = ipywidgets.HTML(_ASK)
+        self.values, self.strip = ipywidgets.HTML(_ASK), ipywidgets.HTML()
         self.results = ipywidgets.VBox([self.values])
         return view
 
     def close(self) -> None:
-        self.values.style.close()
-        for part in (self.values, self.results):
+        for part in (self.values, self.strip):
+            part.style.close()
+        for part in (self.values, self.strip, self.results):
             part.layout.close()
             part.close()
         super().close()
@@ -108,15 +113,21 @@ class Traffic(Frame):
         if not 0 <= n_bytes <= 1 << 50:
             raise LayoutError(f"a device cannot hold {n_bytes:,} bytes here; from 0 to 1 PiB")
         facts = traffic_facts(kind, mtf.Mesh(mesh).axes, way, n_bytes, at_once)
-        at = min(max(hop, 0), facts["steps"])
-        return Shown(why(facts, at), {**facts, "hop": at}, table(facts, at))
+        at, device = min(max(hop, 0), facts["steps"]), self.device_facts()
+        rows = table(facts, at)
+        rows = [*rows, *device_row(device, "the collective, on a device", len(rows[0]))]
+        return Shown(why(facts, at), {**facts, "hop": at, "device": device}, rows)
 
     def paint(self, shown: Shown) -> None:
         with self.following():
             self.picture.show(shown.facts, shown.facts["hop"])
+        self.strip.value = f'<div class="mw">{self._strip(shown)}</div>'
+
+    def _strip(self, shown: Shown) -> str:
+        return device_html(shown.facts["device"], "The collective on a device")
 
     def still(self, shown: Shown) -> str:
-        return still_hops(shown.facts, shown.facts["hop"])
+        return f"{still_hops(shown.facts, shown.facts['hop'])}{self._strip(shown)}"
 
     def svg(self) -> str:
         return saved_hops(self.value, self.value["hop"])
@@ -140,6 +151,22 @@ class Traffic(Frame):
         after = perform(kind, mesh, before, attached=settings["on"] == "attached")
         yield Progress(1, 2, "comparing with the schedule")
         return run_facts(kind, settings["mesh"], settings["way"], settings["at_once"], before, after)
+
+    # The same bytes on a device, timed ------------------------------------------------------------------------------
+
+    def device_state(self, state: State) -> State:
+        return {name: state[name] for name in ("kind", "mesh", "n_bytes")}
+
+    def device_program(self, settings: State) -> tuple[mtf.Program, str]:
+        """The collective over all axes, planned as one step."""
+        mesh, kind = mtf.Mesh(settings["mesh"]), settings["kind"]
+        if kind not in MOVES:
+            named = ", ".join(NAMES[each] for each in MOVES)
+            raise LayoutError(f"of {NAMES[kind]} only values are run here, with Run; a device is timed with {named}")
+        return collective(kind, str(mesh), format_axes(mesh.names), settings["n_bytes"]), slice_of(mesh.size)
+
+    def device_case(self, settings: State) -> tuple[str, State]:
+        return "collective", {**settings, "axes": "", "dtype": "f32"}
 
     def show_result(self, result: Result) -> None:
         if not result.stopped:

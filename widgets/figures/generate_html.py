@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import mtfcore as mtf
+from widgets.figures.on_device import device_html
 from widgets.figures.program_html import swatch
 from widgets.numbers import count, quantity, tagged_html
 from widgets.theme import axis_colours
@@ -174,7 +175,8 @@ def _times(facts: Facts) -> str:
         f'<span class="{"mw-first" if n == 0 else ""}" data-time="{n}.{column}">{text}</span>'
         for n, row in enumerate(rows) for column, text in enumerate(row)
     )  # fmt: skip
-    return f'<div class="mw-part-head">Seconds</div><div class="mw-times">{"".join(cells)}</div>'
+    strip = device_html(facts.get("device"), "A token of every slot, timed on a device")
+    return f'<div class="mw-part-head">Seconds</div><div class="mw-times">{"".join(cells)}</div>{strip}'
 
 
 def _seconds(modelled: Facts | None, name: str) -> str:

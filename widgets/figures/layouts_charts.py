@@ -16,6 +16,7 @@ from typing import Any
 
 from mtfcore.costs.first_paper.memory import PARTS
 from widgets.figures.layouts import Facts
+from widgets.figures.on_device import COLOUR, OLD, point_words
 from widgets.numbers import quantity
 from widgets.theme import AXES, COMPUTE, LINKS
 
@@ -36,6 +37,9 @@ def time_chart(facts: Facts) -> Facts:
     top = min(1.2 * times[-1], 4 * times[0])  # what is much slower than the fastest is cut
     parts = (("computing", "compute", COMPUTE), ("sending", "communicate", LINKS))
     data = [_bars(facts, words, colour, lambda row, key=key: row[key], "s") for words, key, colour in parts]
+    if point := facts.get("device"):
+        top = max(top, 1.2 * point["seconds"])
+        data.append(_measured(facts, point))
     return _chart(facts, "Time of a step (modelled)", data, top, "s", lambda row: row["seconds"])
 
 
@@ -89,6 +93,15 @@ def growth_chart(facts: Facts) -> Facts:
 
 
 # ---- parts
+
+
+def _measured(facts: Facts, point: Facts) -> Facts:
+    """The layout that was best as a device ran it, over its bar; grey and hollow where it is of other settings."""
+    marker = {"color": OLD, "symbol": "star-open"} if point["old"] else {"color": COLOUR, "symbol": "star"}
+    return {
+        "type": "scatter", "mode": "markers", "name": "on a device", "x": [facts["best"] or 0], "y": [point["seconds"]],
+        "marker": {**marker, "size": 13}, "hoverinfo": "text", "hovertext": [point_words(point)],
+    }  # fmt: skip
 
 
 def _bars(facts: Facts, words: str, colour: str, value: Any, unit: str, says: Any = None) -> Facts:
