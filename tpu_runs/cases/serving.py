@@ -7,9 +7,9 @@
     >>> case.bytes(check(case, asked)) < 2**30            # of one device, before anything is made
     True
 
-A layer is the block alone, without the tables: x comes in, and y goes out, where they lie between layers. The parameters
-are those of `mtf.model.plan_phase`, and `layers` and `heads` to make a model smaller, or its heads divide. `looped`
-writes collectives beside products as rings (`mtf.looped`). Next file to read: `generate`.
+A layer is the block alone, without the tables: x comes in, and y goes out, where they lie between layers. The
+parameters are those of `mtf.model.plan_phase`, and `layers` and `heads` to make a model smaller, or its heads divide.
+`looped` writes collectives beside products as rings (`mtf.looped`). Next file to read: `generate`.
 """
 
 from __future__ import annotations
