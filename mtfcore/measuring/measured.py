@@ -13,11 +13,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from mtfcore.numbers import count, format_bytes, format_seconds
 
 OWN_TIME = "this computer's time, playing the devices; never hardware speed"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class Measured:
     carried: tuple[str, ...] = ()  # inputs updated in place: each repetition began with what the one before left
     memory: Mapping[str, int] = field(default_factory=dict)  # bytes of one device: in_use, peak, limit
     peak_flops: float | None = None  # of a device a second, as published; None where its chip is not known
+    when: str = field(default_factory=_now)  # UTC
 
     origin = "measured"
 
@@ -119,7 +125,8 @@ class Measured:
 
     def words(self) -> str:
         """Where this number comes from, in one line."""
-        return " · ".join([self.origin, *self._time(), *self._made(), *([self.share.words] if self.share else [])])
+        share = [self.share.words] if self.share else []
+        return " · ".join([self.origin, *self._time(), *self._made(), *share, f"{self.when} UTC"])
 
     def _time(self) -> list[str]:
         spread = f", spread {self.spread:.0%} (slowest - fastest)" if len(self.seconds) > 1 else ""

@@ -37,7 +37,7 @@ def test_repetitions_are_raw_and_the_rest_is_said():
     assert found.where["platform"] == "simulated" and found.where["devices"] == 8 and found.where["hosts"] == 1
     assert found.check["error"] <= found.check["tolerance"] == 1e-3
     assert found.counts["flops"] == layers().flops() and found.counts["link_bytes"] == layers().link_bytes()
-    assert found.versions["jax"] and found.origin == "measured"
+    assert found.versions["jax"] and found.origin == "measured" and found.words().endswith(" UTC")
 
 
 def test_times_of_simulated_devices_are_never_speed():

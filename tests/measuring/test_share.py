@@ -7,6 +7,8 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from core.sweep.making import programs
+from hypothesis import given, seed, settings
 from measuring.measured_programs import layers, looped, updating
 
 import mtfcore as mtf
@@ -43,6 +45,16 @@ def test_what_is_left_has_the_plans_flops_and_no_collective(partition, kind, rin
     assert not alone.collectives() and len([s for s in alone.walk() if s.kind == "stand_in"]) == len(prog.collectives())
     shapes = [tuple(s.shape) for s in shapes_of(alone)[: len(prog.inputs)]]
     assert shapes == [port.sharding.local_shape(prog.mesh) for port in prog.inputs]
+
+
+@seed(6)
+@settings(max_examples=25, database=None)
+@given(programs())
+def test_of_any_program_only_collectives_are_left_out(case):
+    prog = case.build()
+    alone, fn = traced(prog)
+    found = mtf.count(fn, *shapes_of(alone))
+    assert found.flops == prog.flops() and not found.collectives
 
 
 @pytest.mark.parametrize("make", [lambda: phase("wg_xy-batch", mesh="x:2 y:2"), looped], ids=["phase", "looped"])
