@@ -25,7 +25,7 @@
 # 3. say which part of a step explains why a second opinion differs (exercise 3);
 # 4. count what your own JAX function sends, and make it send less (exercise 4).
 #
-# **Needs** [lesson 11](11_end_to_end.ipynb) · **Minutes** 50–60 · **Hardware** any computer; devices are
+# **Needs** [lesson 12](12_predicted_compiled_measured.ipynb) · **Minutes** 50–60 · **Hardware** any computer; devices are
 # simulated · **Papers** Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 2, 4.4 and 5;
 # Mesh-TensorFlow (arXiv 1811.02084), section 5
 
