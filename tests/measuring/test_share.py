@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -64,6 +69,18 @@ def test_the_compiler_leaves_no_product_out(make):
     alone, fn = traced(prog)
     text = jax.jit(fn).lower(*shapes_of(alone)).compile().as_text()
     assert count_hlo_text(text).flops == prog.flops()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not here: no wheel, or LITE=1")
+def test_the_compiler_for_tpus_leaves_no_product_out():
+    """Loops, rings and all, compiled for a v5e in a process of its own."""
+    script = Path(__file__).with_name("share_for_tpu.py")
+    root = Path(mtf.__file__).parent.parent
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, cwd=root,
+                          env=os.environ | {"PYTHONPATH": str(root)})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    planned, compiled = done.stdout.split()
+    assert planned == compiled and int(planned) > 0
 
 
 def test_a_barrier_alone_would_not_do(monkeypatch):
