@@ -8,7 +8,7 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.errors import DeviceError
-from tests.widgets.pretend_device import pretend
+from tests.widgets.pretend_device import WHERE, pretend
 from tpu_runs import records
 from widgets import attention, feedforward, generate, layouts, planner, roofline, traffic
 from widgets.explorers import plan_finding
@@ -42,7 +42,8 @@ def each(request, monkeypatch):
     make, settings, others = EXPLORERS[request.param]
     explorer = make(**settings)
     explorer.queue.join(60)
-    yield explorer, lambda: make(**settings), others, pretend(monkeypatch, type(explorer), share=True)
+    alone = explorer.call != "traffic"  # of a collective one device has no share
+    yield explorer, lambda: make(**settings), others, pretend(monkeypatch, type(explorer), share=alone)
     explorer.close()
 
 
@@ -63,9 +64,9 @@ def test_the_measured_point_is_drawn_stamped_and_kept(each):
     ((program, options),) = device.asked
     assert isinstance(program, mtf.Program) and options["on"] == "attached"
     record = records.mine()[-1]
-    assert record.facts["explorer"] == explorer.call and record.share["left_out"] == sum(
-        step.times for step in program.collectives()
-    )
+    n_collectives = sum(step.times for step in program.collectives())
+    assert record.facts["explorer"] == explorer.call
+    assert record.share is None or record.share["left_out"] == n_collectives
     assert any("[measured]" in cell and "TPU v4" in cell for row in explorer._shown.table for cell in row)
     explorer.state = {**explorer.state, **others}
     explorer.queue.join(60)
@@ -122,8 +123,11 @@ def test_the_best_layout_stands_as_a_star_on_the_axis_of_seconds(monkeypatch):
     assert time_chart(explorer.value)["data"][-1]["marker"]["symbol"] == "star-open"
 
 
+FINDING = {"mode": "find", "model": "palm-8b", "chips": "v4", "most_chips": 1, "limit": 99}
+
+
 @pytest.mark.parametrize(("make", "settings", "words"), [
-    (traffic, {"kind": "permute"}, "a device is timed with"), (planner, {"mode": "find", "model": "palm-8b", "chips": "v4", "most_chips": 1, "limit": 99}, "show one plan"),
+    (traffic, {"kind": "permute"}, "a device is timed with"), (planner, FINDING, "show one plan"),
 ])  # fmt: skip
 def test_what_has_no_program_says_what_has_one(monkeypatch, make, settings, words):
     monkeypatch.setattr(Frame, "reraise", False)
@@ -134,3 +138,11 @@ def test_what_has_no_program_says_what_has_one(monkeypatch, make, settings, word
     with contextlib.suppress(mtf.LayoutError):
         explorer.queue.join(60)
     assert explorer.kind == "refused" and words in explorer.sentence
+
+
+def test_a_collective_alone_has_no_share_of_one_device(monkeypatch):
+    explorer = traffic(**EXPLORERS["traffic"][1])
+    pretend(monkeypatch, type(explorer), share=True, where={**WHERE, "devices": 1})
+    with pytest.raises(DeviceError, match="mesh 'x:4' needs 4 devices; attached: 1"):
+        pressed(explorer)
+    assert explorer.value["device"] is None and not explorer.fault

@@ -99,7 +99,7 @@ def _measured(facts: Facts, point: Facts) -> Facts:
     """The layout that was best as a device ran it, over its bar; grey and hollow where it is of other settings."""
     marker = {"color": OLD, "symbol": "star-open"} if point["old"] else {"color": COLOUR, "symbol": "star"}
     return {
-        "type": "scatter", "mode": "markers", "name": "on a device", "x": [facts["best"] or 0], "y": [point["seconds"]],
+        "type": "scatter", "mode": "markers", "name": "measured", "x": [facts["best"] or 0], "y": [point["seconds"]],
         "marker": {**marker, "size": 13}, "hoverinfo": "text", "hovertext": [point_words(point)],
     }  # fmt: skip
 

@@ -14,11 +14,12 @@ import html
 from typing import Any
 
 from tpu_runs.records import Record
-from widgets.figures.svg import tag
-from widgets.numbers import origin, quantity, tagged_html
+from widgets.figures.svg import tag, text
+from widgets.numbers import count, origin, quantity, tagged_html
 
 Facts = dict[str, Any]
 COLOUR, OLD = "#CC79A7", "#A8A8A8"
+HALO = "paint-order:stroke;stroke:var(--jp-layout-color0,#fff);stroke-width:3px"  # read over lines of a chart
 
 
 def point_facts(record: Record, old: str = "") -> Facts:
@@ -40,7 +41,7 @@ def point_words(facts: Facts) -> str:
     if facts["share"]:
         links = facts["link_seconds"]
         beside = f", links beside it {origin(quantity(links, 's'), 'modelled')}" if links is not None else ""
-        share = f"; one device's share, {facts['left_out']:,} collectives left out{beside}"
+        share = f"; one device's share, {count(facts['left_out'], 'collective')} left out{beside}"
     old = f"; for {facts['old']}" if facts["old"] else ""
     median = f"median of {facts['n']}, spread {100 * facts['spread']:.0f} %"
     return f"{origin(quantity(facts['seconds'], 's'), 'measured')}, {median}, on {where}{share}{old}"
@@ -76,5 +77,6 @@ def device_mark(facts: Facts, x: float, y: float, **data: object) -> str:
         tag("path", d=spikes, stroke="currentColor", stroke_width=3.4, fill="none"),
         tag("path", d=spikes, stroke=colour, stroke_width=2, fill="none"),
     ]
-    state = "old" if facts["old"] else "fresh"
+    state, share = "old" if facts["old"] else "fresh", ", a share" if facts["share"] else ""
+    inside.append(text(f"measured{share}", x + 10, y + 14, 0, 10, style=HALO))
     return tag("g", *inside, data_device=state, data_seconds=f"{facts['seconds']:.8g}", **data)
