@@ -7,7 +7,7 @@ The error is the largest difference as a share of the largest right value, over 
 whole numbers and truth values the share that differs. Allowed is `TOLERANCE` of the narrowest float that the program
 computes in: sums in another order differ by less, a lost block or a partial sum taken for a sum by far more. On chips
 f32 products run as bf16 (TPUs) or TF32 (GPUs) unless JAX is told otherwise, so more is allowed there. A result that is
-off by more raises `WrongAnswer`, and no time is shown. Next file to read: `timing`.
+off by more raises `WrongAnswer`, and no time is shown. Next file to read: `subject`.
 """
 
 from __future__ import annotations

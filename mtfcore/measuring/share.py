@@ -5,7 +5,7 @@
 
 `cutting` takes the collectives out; that what is left has the FLOPs of the plan is counted before every measurement.
 The links' time is modelled by `mtf.price` and stands beside the measured one, never hidden in it; what rings beside
-products hide (`mtf.looped`) is left away. Next file to read: `calibrating`.
+products hide (`mtf.looped`) is left away. Next file to read: `usable`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ first and do not count; each repetition is waited for, and kept as it was; the a
 any time is shown. Inputs that a program updates in place (a cache, weights in training) are donated, as they are in
 earnest: each repetition then begins with what the one before left, and the words say so.
 
-With fewer devices than the mesh needs, one device's share runs instead (`share`). Next file to read: `share`.
+With fewer devices than the mesh needs, one device's share runs instead (`share`). Next file to read: `cutting`.
 """
 
 from __future__ import annotations

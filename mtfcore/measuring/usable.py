@@ -2,7 +2,7 @@
 
     usable(records, None)      # ([(record, 'product (m 4096, k 4096, n 4096)'), …], [(name, why it is left out), …])
 
-Records are objects or mappings, as `tpu_runs` keeps them. Next file to read: `calibrating`.
+Records are objects or mappings, as `tpu_runs` keeps them. Next file to read: `fitting`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Constants of a chip fitted to measurements of one's own: a model of time that says where it comes from.
 
-    found = calibrate(records, program_of).constants        # mtfcore.measuring.calibrating
-    mtf.price(prog, "h200:8", model=found)                  # and mtf.costs.inference(…, model=found)
-    found.words
-    'constants of h200 from 24 records, 2026-11-28 to 2026-11-30: compute_share 0.71 (0.69 to 0.73), …'
+    >>> found = Constants("h200", compute_share=0.7, intervals=(("compute_share", 0.69, 0.72),), n=24, first="2026-11")
+    >>> found.words
+    'constants of h200 from 24 records (h200, 2026-11): compute_share 0.7 (0.69 to 0.72), hbm_share 1 (not measured)...'
+    >>> mtf.price(prog, "h200:8", model=found).compute_seconds > mtf.price(prog, "h200:8").compute_seconds
+    True
 
-They mean what those of the "calibrated" model mean (`step_time`). Each that the records could not tell keeps the value
-of that model, or, where the chip has none there, neutral; the words name them. Next file to read: `step_time`.
+`mtfcore.measuring.calibrating` makes them from records; `mtf.costs.inference(…, model=found)` takes them too. They mean
+what those of the "calibrated" model mean (`step_time`). Each that the records could not tell keeps the value of that
+model, or, where the chip has none there, neutral; the words name them. Next file to read: `step_time`.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Constants:
     @property
     def words(self) -> str:
         """Which records, when, how many, and each constant with its interval."""
-        dates = self.first if self.first == self.last else f"{self.first} to {self.last}"
+        dates = self.first if self.last in ("", self.first) else f"{self.first} to {self.last}"
         made = ", ".join([self.device_kind or self.chip, *self.versions, dates])
         told = [f"{name} {_shown(name, self.value(name))} ({_shown(name, low)} to {_shown(name, high)})"
                 for name, low, high in self.intervals]  # fmt: skip

@@ -9,7 +9,7 @@ themselves, and who uses them reads what they read, the inputs of the program in
 int8 weights are read as int8). Everything else makes a value that lies in memory: it goes to HBM, written once and read
 at each use, only where it is larger than the device's fast memory. Modelled: a compiler may fuse more or less.
 
-Both `price` and the templates take HBM bytes from here. Next file to read: `step_time`.
+Both `price` and the templates take HBM bytes from here. Next file to read: `constants`.
 """
 
 from __future__ import annotations
