@@ -11,6 +11,7 @@ that a torn line stays by itself and is never merged into the next. Next file to
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,10 @@ def append_line(path: Path, line: bytes) -> None:
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
     """Each line: its number from 1, its bytes (of one too long its beginning), whether it ends as it should."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > 2 * FILE_BYTES:  # a pipe or a device need never end
+        kind = "a file" if stat.S_ISREG(status.st_mode) else "no file"
+        raise OSError(f"{kind} of {status.st_size:,} bytes; records are in files of at most {FILE_BYTES:,}")
     with path.open("rb") as file:
         number = 0
         while line := file.readline(LINE_BYTES + 1):

@@ -13,15 +13,18 @@ beside a model of hardware. Next file to read: `against`.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mtfcore.costs.pricing.constants import Constants
-from mtfcore.errors import LayoutError
+from mtfcore.costs.pricing.step_time import MODELS
+from mtfcore.errors import LayoutError, nearest
 from mtfcore.numbers import count, format_seconds
 from mtfcore.tables import Column, Row, Table
+from mtfcore.topologies import topology as as_topology
 from tpu_runs import records
 from tpu_runs.against import against
 from tpu_runs.cases import CASES
@@ -48,6 +51,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--compile", action="store_true", help="compile each program for its slice now")
     asked = parser.parse_args(words)
+    if asked.topology:
+        as_topology(asked.topology)
     if asked.other:
         print(side_by_side(load(asked.one), load(asked.other), (asked.one, asked.other)))
     else:
@@ -58,8 +63,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def load(source: str) -> list[Record]:
     """The records that a word names; notes on what could not be read go to stderr."""
     places = {"mine": own_place(), "committed": COMMITTED}
-    path = places.get(source, Path(source).expanduser())
-    if source in places or path.exists():
+    path = places.get(source, Path(os.path.expanduser(source)))
+    if source in places or os.path.exists(path):
         found, notes = read(path)
     elif len(source) >= LEAST_ID and set(source) <= set("0123456789abcdef"):
         found, notes = [r for r in (*records.mine(), *records.committed()) if r.id.startswith(source)], []
@@ -75,6 +80,8 @@ def load(source: str) -> list[Record]:
 def model_of(word: str) -> str | Constants:
     """A model of time by name, or the constants that `calibrate` kept in a file."""
     if not word.endswith(".json"):
+        if word not in MODELS:
+            raise LayoutError(f"no model of time {word!r:.100}; {nearest(word, MODELS)}, or a file of constants")
         return word
     try:
         return Constants.from_json(Path(word).expanduser().read_text(encoding="utf-8"))

@@ -6,28 +6,25 @@
 
 A record is appended when it is made, and `append` returns when it is on the disk: a process killed at any moment
 loses none that it acknowledged. A failed or refused run is a record too. Needs Python alone. Next file to read:
-`appending`.
+`plainness`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import statistics
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tpu_runs.appending import LINE_BYTES, append_line, read_lines
+from tpu_runs.plainness import faults_of, plain
 
 SCHEMA = 1
-STATUSES = ("ok", "failed", "refused", "stopped")
-ORIGINS = ("measured", "compiled")
-PLATFORMS = ("", "simulated", "gpu", "tpu", "compiler")  # "" where nothing is known, as of a run refused without a chip
 COMMITTED = Path(__file__).parent / "records"
 ENVIRONMENT = "MESHWORK_RECORDS"  # another folder, or one file, for one's own records
 MOST = 20_000  # records kept of one reading, the newest
@@ -63,8 +60,8 @@ class Record:
     def __post_init__(self) -> None:
         """Everything as JSON gives it back: tuples are lists, numpy's numbers are Python's, keys are words."""
         for each in fields(self):
-            object.__setattr__(self, each.name, _plain(getattr(self, each.name), each.name))
-        if faults := _faults(self):
+            object.__setattr__(self, each.name, plain(getattr(self, each.name), each.name))
+        if faults := faults_of(self):
             raise ValueError("not a record: " + "; ".join(faults))
 
     @property
@@ -94,7 +91,7 @@ class Record:
 
     def line(self) -> str:
         """As one line of a file."""
-        named = asdict(self)
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
         first = {key: named.pop(key) for key in ("schema", "id", "when")}
         return json.dumps(first | named, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -117,7 +114,7 @@ class Record:
 
 def append(record: Record, path: str | Path | None = None) -> Path:
     """Add a record to a file (your own by default, one a month); it is on the disk when this returns."""
-    path = own_file() if path is None else Path(path).expanduser()
+    path = own_file() if path is None else _expanded(path)
     line = record.line().encode("utf-8", "replace")
     if len(line) > LINE_BYTES:
         raise ValueError(f"a record of {len(line):,} bytes; at most {LINE_BYTES:,}: give its facts fewer words")
@@ -127,8 +124,8 @@ def append(record: Record, path: str | Path | None = None) -> Path:
 
 def read(path: str | Path) -> tuple[list[Record], list[str]]:
     """The records of a file or of a folder's files, oldest first, and notes on all that was left out."""
-    path = Path(path).expanduser()
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    path = _expanded(path)
+    files = sorted(path.glob("*.jsonl")) if os.path.isdir(path) else [path]
     found: dict[str, Record] = {}
     notes: list[str] = []
     for file in files:
@@ -149,19 +146,24 @@ def committed() -> list[Record]:
 
 def mine() -> list[Record]:
     """The records of this computer's own runs."""
-    return read(own_place())[0] if own_place().exists() else []
+    return read(own_place())[0]
 
 
 def own_place() -> Path:
     """The folder (or, where the environment names one, the file) of one's own records; it need not exist yet."""
     named = os.environ.get(ENVIRONMENT)
-    return Path(named).expanduser() if named else Path.home() / ".local" / "share" / "meshwork" / "records"
+    return _expanded(named) if named else Path.home() / ".local" / "share" / "meshwork" / "records"
 
 
 def own_file() -> Path:
     """Where a new record of one's own goes: a file for each month."""
     place = own_place()
     return place if place.suffix == ".jsonl" else place / f"{_now()[:7]}.jsonl"
+
+
+def _expanded(path: str | Path) -> Path:
+    """With ~ as somebody's home; where there is no such person, as it stands."""
+    return Path(os.path.expanduser(path))
 
 
 def _read_file(file: Path, found: dict[str, Record], notes: list[str]) -> None:
@@ -195,51 +197,11 @@ def _record(line: bytes) -> Record | str:
         return str(fault)[:300]
 
 
-def _plain(value: Any, name: str) -> Any:
-    try:
-        return json.loads(json.dumps(value, allow_nan=False, default=_number))
-    except (TypeError, ValueError, RecursionError) as fault:
-        raise ValueError(f"not a record: {name} is not plain JSON ({fault})") from None
-
-
-def _number(value: Any) -> Any:
-    """numpy's numbers as Python's, mappings as dicts; anything else is not plain."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not plain")
-
-
-def _faults(record: Record) -> list[str]:
-    """What keeps this from being a record: each field of the wrong kind."""
-    faults = [f"{name} is not words" for name in ("case", "id", "when", "reason", "commit")
-              if not isinstance(getattr(record, name), str)]  # fmt: skip
-    faults += [f"{name} is not an object" for name in ("params", "where", "versions", "check", "counts", "facts")
-               if not isinstance(getattr(record, name), dict)]  # fmt: skip
-    faults += [f"{name} is empty" for name in ("case", "id", "when") if getattr(record, name) == ""]
-    if record.share is not None and not isinstance(record.share, dict):
-        faults.append("share is neither null nor an object")
-    if not isinstance(record.seconds, list) or not all(map(_is_time, record.seconds)):
-        faults.append("seconds is not a list of times")
-    if record.compile_seconds is not None and not _is_time(record.compile_seconds):
-        faults.append("compile_seconds is not a time")
-    platform = record.where.get("platform", "") if isinstance(record.where, dict) else ""
-    for name, value, legal in (("status", record.status, STATUSES), ("origin", record.origin, ORIGINS),
-                               ("where.platform", platform, PLATFORMS)):  # fmt: skip
-        faults += [] if value in legal else [f"{name} {value!r}; legal: {', '.join(filter(None, legal))}"]
-    return faults
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-
-
 def _place(where: Mapping[str, Any]) -> str:
     """The devices in words: "4 × TPU v4, v4:2x2x1, 2 hosts"."""
     if where.get("platform") == "compiler":
         return f"for {where.get('topology') or where.get('device_kind') or 'a slice'}"
-    kind = "simulated devices" if where.get("platform") == "simulated" else where.get("device_kind", "")
+    kind = "simulated devices" if where.get("platform") == "simulated" else where.get("device_kind") or ""
     devices = f"{where['devices']} × {kind}" if where.get("devices") else kind
     hosts = f"{where['hosts']} hosts" if where.get("hosts", 1) != 1 else ""
     return ", ".join(part for part in (devices, where.get("topology") or "", hosts) if part)

@@ -15,15 +15,17 @@ import argparse
 import contextlib
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, refuse
 from mtfcore.measuring.chip_state import chip_state
 from mtfcore.numbers import count, format_seconds
+from mtfcore.topologies import topology
 from tpu_runs import hosts, joining
 from tpu_runs.cases import CASES, SWEEPS, Case, case, check
 from tpu_runs.commits import commit
@@ -55,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     many.add_argument("--devices", type=int, default=2, help="simulated devices of one host")
     many.add_argument("--patience", type=int, default=20, help="seconds without a sign of life: a host has gone")
     many.add_argument("--limit", type=float, default=900, help="seconds without any progress: this host ends")
-    made.set_defaults(together=0)  # devices of all hosts, once they have met
+    made.set_defaults(together=0, lost=0)  # devices of all hosts, once they have met; records that no file took
     return made
 
 
@@ -80,16 +82,33 @@ def _read(words: Sequence[str]) -> tuple[Case | None, dict[str, str]]:
     pairs = [word.partition("=") for word in words[1 if named else 0 :]]
     if wrong := [name for name, equals, _ in pairs if not equals]:
         raise LayoutError(f"{', '.join(map(repr, wrong))}: parameters are given as name=value, such as m=1024")
+    names = [name for name, _, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise LayoutError(f"{', '.join(twice)}: given more than once; each parameter once")
     return named, {name: value for name, _, value in pairs}
 
 
 def _expect(asked: Asked, named: Case | None, given: dict[str, str]) -> None:
     if named is None and (given or not asked.sweep):
         raise LayoutError(f"name a case ({', '.join(CASES)}), or a list: --sweep {' | '.join(SWEEPS)}")
-    if asked.hosts > 1 and not asked.coordinator:
-        raise LayoutError("--hosts needs --coordinator ADDRESS:PORT, an address of host 0 that all hosts reach")
-    if not 0 <= asked.host < max(asked.hosts, 1):
-        raise LayoutError(f"--host {asked.host}: hosts are numbered from 0 to {asked.hosts - 1}")
+    if asked.topology:
+        topology(asked.topology)
+    refuse([fault for wrong, fault in _wrong(asked) if wrong], "run")
+
+
+def _wrong(asked: Asked) -> Iterator[tuple[bool, str]]:
+    """Each option that can be wrong: whether it is, and the words for it."""
+    yield not asked.minutes >= 0, f"--minutes {asked.minutes:g}: a number of minutes, such as 8"
+    yield asked.hosts < 1, f"--hosts {asked.hosts}: how many, 1 or more"
+    if asked.hosts <= 1:
+        return
+    place = re.fullmatch(r"(\S+):(\d{1,5})", asked.coordinator or "")
+    yield place is None, ("--hosts needs --coordinator ADDRESS:PORT, an address of host 0 that all hosts reach"
+                          + (f"; it is {asked.coordinator!r:.80}" if asked.coordinator else ""))  # fmt: skip
+    yield not 0 <= asked.host < asked.hosts, f"--host {asked.host}: hosts are numbered from 0 to {asked.hosts - 1}"
+    yield asked.devices < 1, f"--devices {asked.devices}: simulated devices of one host, 1 or more"
+    yield asked.patience < 1, f"--patience {asked.patience}: seconds, 1 or more"
+    yield not asked.limit > 0, f"--limit {asked.limit:g}: seconds, more than 0"
 
 
 def _planned(asked: Asked, named: Case | None, given: dict[str, str], devices: int) -> list[Run]:
@@ -134,8 +153,8 @@ def _all(asked: Asked, runs: list[Run]) -> int:
         print(f"\nStopped: {count(len(made), 'record')} and this one's beginning are kept.", file=sys.stderr)
         return 130
     if asked.host == 0:
-        print(f"{count(len(made), 'record')} in {asked.out or own_file()}")
-    return 0 if made and all(record.status == "ok" for record in made) else 1
+        print(f"{count(len(made) - asked.lost, 'record')} in {asked.out or own_file()}")
+    return 0 if made and not asked.lost and all(record.status == "ok" for record in made) else 1
 
 
 def _in_time(asked: Asked, runs: list[Run]) -> Iterator[Run]:
@@ -190,7 +209,8 @@ def _kept(asked: Asked, record: Record) -> Record:
     if asked.host == 0:
         try:
             append(record, asked.out)
-        except OSError as fault:
+        except (OSError, ValueError) as fault:
+            asked.lost += 1
             print(f"not kept in a file ({fault}); add this line to one:\n{record.line()}", flush=True)
     return record
 

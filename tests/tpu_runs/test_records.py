@@ -148,6 +148,43 @@ def test_what_is_not_ours_is_a_note(tmp_path: Path) -> None:
     assert read(tmp_path / "none.jsonl") == ([], ["none.jsonl: No such file or directory"])
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"compile_seconds": 10**400}, {"seconds": [1e300]}, {"where": {"topology": ["v4"]}}, {"where": {"device_kind": 4}},
+     {"where": {"hosts": "two"}}, {"check": {"error": "none"}}, {"check": {"against": [1]}}],
+)  # fmt: skip
+def test_what_could_not_be_printed_is_a_note(tmp_path: Path, fields: dict) -> None:
+    line = {"schema": 1, "id": "a", "when": "b", "case": "c", **fields}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    found, (note,) = read(tmp_path)
+    assert found == [] and " is not " in note
+
+
+def test_half_characters_and_deep_facts_are_kept_and_printed(tmp_path: Path) -> None:
+    deep: list = []
+    for _ in range(300):
+        deep = [deep]
+    record = one(commit="\ud800", facts={"deep": deep})
+    append(record, tmp_path / "a.jsonl")
+    assert read(tmp_path) == ([record], []) and "commit ?" in record.words()
+
+
+def test_places_that_hold_no_records_are_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "huge.jsonl").open("wb") as file:
+        file.truncate(2**40)  # takes no room
+    found, (note,) = read(tmp_path)
+    assert found == [] and "records are in files of at most" in note
+    for named in ("x" * 300, "~nobody-of-this-name/a.jsonl", os.devnull):
+        monkeypatch.setenv("MESHWORK_RECORDS", named)
+        assert records.mine() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    assert "no file" in read(tmp_path)[1][0]
+
+
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.jsonl"
     with pytest.raises(ValueError, match="at most 262,144: give its facts fewer words"):

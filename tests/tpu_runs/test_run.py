@@ -154,8 +154,10 @@ def test_a_list_from_the_command_line(own_records: Path, capsys: pytest.CaptureF
 
 def test_a_record_that_no_file_takes_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     words = ["run", "product", "m=8", "k=8", "n=8", "--on", "simulated", "--repeats", "1", "--out", str(tmp_path)]
-    assert main(words) == 0
-    line = capsys.readouterr().out.split("add this line to one:\n")[1].splitlines()[0]
+    assert main(words) == 1  # not all is where it was asked to be
+    told = capsys.readouterr().out
+    assert f"0 records in {tmp_path}" in told
+    line = told.split("add this line to one:\n")[1].splitlines()[0]
     (tmp_path / "a.jsonl").write_text(line)
     assert records.read(tmp_path)[0][0].status == "ok"
 
@@ -190,6 +192,12 @@ def test_ctrl_c_keeps_what_was_measured(own_records: Path, monkeypatch: pytest.M
         (["run", "product"], 1, "no TPU or GPU is attached"),
         (["run", "product", "--hosts", "2"], 1, "--hosts needs --coordinator"),
         (["run", "product", "--hosts", "2", "--coordinator", "a:1", "--host", "2"], 1, "numbered from 0 to 1"),
+        (["run", "product", "--hosts", "2", "--coordinator", "here"], 1, "ADDRESS:PORT, an address of host 0"),
+        (["run", "product", "--hosts", "-1", "--minutes", "nan"], 1, "run: 2 faults"),
+        (["run", "product", "m=8", "m=9"], 1, "m: given more than once"),
+        (["run", "product", "--topology", "v9:2x2"], 1, "v9"),
+        (["compare", "committed", "--model", "phsical"], 1, "did you mean 'physical'?"),
+        (["compare", "x" * 300], 1, "no records in"),
         (["compare", "nothing"], 1, "no records in 'nothing'"),
     ],
 )
