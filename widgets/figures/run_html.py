@@ -40,7 +40,7 @@ border-bottom:1px solid var(--jp-border-color2,#ccc)}
 background:var(--jp-layout-color0,#fff)}
 .mw-side .mw-by{display:inline-block;font-size:.85em;min-width:5em}.mw-side .mw-old{opacity:.55}
 .mw-side th .mw-by{display:block;min-height:1.45em;font-weight:400}.mw-side .mw-origin{font-size:.75em}
-.mw-side caption{caption-side:bottom;text-align:left;white-space:normal}"""
+.mw-about{min-height:3em}"""
 
 
 def run_html(facts: Facts) -> str:
@@ -105,8 +105,8 @@ def side_by_side(facts: Facts) -> str:
     head = "".join(f'<th scope="col">{tagged_html(f"[{column}]")}{_of(facts, column)}</th>' for column in COLUMNS)
     rows = "".join(_row(facts, row, label) for row, label in facts["rows"].items())
     about = f"Of one device; errors of times against what is {facts['truth']}, of bytes and FLOPs against the plan."
-    top = f"<caption>{about}</caption><thead><tr><td></td>{head}</tr></thead>"
-    return f'<style>{STYLE}</style><div class="mw-side"><table>{top}<tbody>{rows}</tbody></table></div>'
+    table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<style>{STYLE}</style><div class="mw-side">{table}</div><div class="mw-about">{about}</div>'
 
 
 def _of(facts: Facts, column: str) -> str:
