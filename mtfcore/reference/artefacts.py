@@ -29,7 +29,7 @@ class Artefact:
     explorer: str | None  # a function of `widgets`
     lesson: str | None  # a file of `lessons/src`, without its ending
     tolerance: str
-    compiled: str | None  # the record of a compiler's report
+    compiled: str | None  # records of a compiler's reports, as file#name: those whose names begin so
     tests: tuple[str, ...]  # file::function
 
 
