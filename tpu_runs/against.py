@@ -19,7 +19,7 @@ from mtfcore.measuring.places import chip_of
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology
 from mtfcore.topologies import topology as as_topology
-from tpu_runs.cases import CASES
+from tpu_runs.cases import CASES, check
 from tpu_runs.records import Record
 
 
@@ -62,8 +62,8 @@ def program_of(record: Record) -> Program | None:
     if case is None or case.program is None:
         return None
     try:
-        return case.program({**{name: param.default for name, param in case.params.items()}, **record.params})
-    except (LayoutError, KeyError):  # of another version of the case
+        return case.program(check(case, record.params))
+    except LayoutError:  # of another version of the case, or not ours
         return None
 
 
@@ -73,7 +73,7 @@ def slice_of(record: Record, topology: Any = None) -> Topology:
     if not named:
         raise LayoutError(f"no slice is known for {record.where.get('device_kind') or 'its device'}: name one with "
                           "--topology")  # fmt: skip
-    found, ran = as_topology(named), chip_of(record.where.get("device_kind", ""))
+    found, ran = as_topology(named), chip_of(record.where.get("device_kind") or "")
     if ran is not None and ran.name != found.chip.name:
         raise LayoutError(f"it ran on {ran.title}, and {found} has other chips: no comparison")
     return found

@@ -9,7 +9,8 @@ of reading memory (at a share of its rate), each collective its bytes (at a shar
 (at so much each), all one after the other, and besides what starting any program takes, which is no constant of the
 chip. Least squares of the logarithms, in which errors beyond 30 % pull no harder; the intervals hold 90 % of fits to
 records drawn anew. A constant is fitted only if at least three records spend a tenth of their time on it and its
-interval is no wider than from a value to its double; else it keeps its value, and the words say what to measure.
+interval is no wider than from a value to its double; else it keeps its value, and the words say what to measure. So
+it does where another rules the same parts of all times, and where no value that a chip could have fits.
 
 Times of simulated devices are those of this computer's cores, which many devices share: no constants of any chip, nor
 of a chip of their own, so they are refused. `costs.calibration` fits the same constants to published latencies.
@@ -30,7 +31,7 @@ from mtfcore.costs.pricing.price import price
 from mtfcore.costs.pricing.step_time import messages, rates
 from mtfcore.errors import LayoutError
 from mtfcore.measuring import places
-from mtfcore.measuring.fitting import START, Asked, fit, intervals, sensitivities
+from mtfcore.measuring.fitting import START, Asked, at_an_end, fit, intervals, mixed, sensitivities
 from mtfcore.measuring.usable import ENOUGH, NEEDED, get, needs, nothing, usable
 from mtfcore.numbers import count, format_seconds
 from mtfcore.steps import Program
@@ -108,7 +109,10 @@ def calibrate(
 def asked_of(program: Program, record: Any) -> Asked:
     """What a record's program asks of a device, at the chip's published rates; of a share the local steps alone."""
     where, alone = get(record, "where"), bool(get(record, "share"))
-    of = as_topology(where.get("topology") or f"{places.chip_of(where['device_kind']).name}:1")
+    ran = places.chip_of(where["device_kind"])
+    of = as_topology(where.get("topology") or f"{ran.name}:1")
+    if of.chip.name != ran.name:
+        raise LayoutError(f"it ran on {ran.name}, and its slice {of} has other chips")
     at = rates(of.chip, "physical")
     at = replace(at, how=replace(at.how, busy_axes=rates(of.chip, "calibrated").how.busy_axes))
     wired = price(program, _any_slice(program, of) if alone else of).wiring
@@ -165,9 +169,14 @@ def _settled(asked: Sequence[Asked], prior: Mapping[str, float], seed: int) -> t
     free, values = _told(asked, BEGIN), {**prior}
     while free:
         values = fit(asked, prior | {name: BEGIN[name] for name in free}, free)
+        if alike := mixed(asked, values, free):
+            free.remove(max(alike, key=list(BEGIN).index))  # what starting takes first: then it stays in the others
+            values = {**prior}
+            continue
         between = intervals(asked, values, free, seed)
         ruled = _told(asked, values)
         loose = {name: high / low for name, (low, high) in between.items() if high > WIDEST * low or name not in ruled}
+        loose |= {name: np.inf for name in free if at_an_end(values[name])}
         if not loose:
             return free, values, between
         free.remove(max(loose, key=loose.get))

@@ -19,6 +19,7 @@ START = "start_seconds"  # what starting a program takes: in every time, no cons
 FAR = 0.3  # errors of 30 % and more pull no harder
 DRAWS, INSIDE = 200, 0.9
 LEAST, MOST = np.log(1e-9), np.log(2.0)
+ALIKE = 0.05  # the sine of an angle below which two constants rule the same times, so that no fit tells them apart
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,24 @@ def intervals(
     fits = [fit([asked[n] for n in numbers], values, free) for numbers in drawn]
     ends = (50 * (1 - INSIDE), 50 * (1 + INSIDE))
     return {name: tuple(np.percentile([each[name] for each in fits], ends).tolist()) for name in free}
+
+
+def at_an_end(value: float) -> bool:
+    """Whether a fit went as far as it may: then the times are not of what the program asks for."""
+    return not LEAST + 0.01 < np.log(value) < MOST - 0.01
+
+
+def mixed(asked: Sequence[Asked], values: Mapping[str, float], free: Sequence[str]) -> list[str]:
+    """The free constants that rule the same parts of all times as others do, as where all records are of one size."""
+    if len(free) < 2:
+        return []
+    ruled = sensitivities(asked, values)
+    columns = np.stack([ruled[name] for name in free], axis=1)
+    columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-12)
+    _, sines, directions = np.linalg.svd(columns, full_matrices=len(asked) < len(free))
+    weakest = np.abs(directions[-1])
+    told = len(sines) == len(free) and sines[-1] >= ALIKE
+    return [] if told else [name for name, part in zip(free, weakest, strict=True) if part > 0.1]
 
 
 def _moved(value: float, by: float) -> float:

@@ -51,7 +51,9 @@ def _unusable(record: Any) -> str:
         return f"no time was measured ({get(record, 'status')})"
     if get(record, "origin") not in (None, "measured"):
         return f"{get(record, 'origin')}, not measured"
-    if places.chip_of(where.get("device_kind", "")) is None:
+    if not all(seconds > 0 for seconds in get(record, "seconds")):
+        return "a repetition took no time"
+    if places.chip_of(where.get("device_kind") or "") is None:
         return f"no chip is known as {where.get('device_kind')!r}"
     return ""
 

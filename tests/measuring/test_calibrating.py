@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,17 @@ def test_constants_are_kept_as_text(found):
     assert Constants.from_json(found.constants.to_json()) == found.constants
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ['[]', "{}", '{"chip": "h200"}', {"compute_share": 0.0}, {"hbm_share": float("nan")}, {"link_share": "0.5"},
+     {"launch_seconds": -1.0}, {"chip": "h900"}, {"intervals": [["hbm_share", 1]]}, {"intervals": [["speed", 1, 2]]}],
+)  # fmt: skip
+def test_what_is_no_constants_is_refused(wrong):
+    text = wrong if isinstance(wrong, str) else json.dumps({**json.loads(TRUE.to_json()), **wrong})
+    with pytest.raises(mtf.LayoutError):
+        Constants.from_json(text)
+
+
 def refused(*args, **kwargs):
     with pytest.raises(mtf.LayoutError) as fault:
         calibrate(*args, **kwargs)
@@ -129,6 +142,20 @@ def test_too_few_records_say_what_to_measure(records):
     )
 
 
+def test_records_of_one_size_do_not_tell_a_constant_from_what_starting_takes():
+    """Equal times fit many pairs of the two equally well; no pair may be taken for told."""
+    rng = np.random.default_rng(10)
+    same = calibrate([record("product", SQUARE[2], rng) for _ in range(5)], program_of)
+    ratio = (2 * 4096**3 / 989.5e12) / np.median([point.measured_seconds for point in same.points])
+    assert same.start_seconds is None and same.constants.compute_share == pytest.approx(ratio, rel=0.02)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e12])
+def test_times_that_no_chip_takes_tell_nothing(records, factor):
+    odd = [{**r, "seconds": [t * factor for t in r["seconds"]]} for r in records[: len(SQUARE)]]
+    assert "tell no constant" in refused(odd, program_of)
+
+
 def test_what_cannot_be_used_is_named(records):
     other = {**records[0], "where": {**records[0]["where"], "device_kind": "TPU v4", "topology": "v4:2x2x1"}}
     assert "records of h200, v4; say which" in refused([*records, other], program_of)
@@ -136,7 +163,11 @@ def test_what_cannot_be_used_is_named(records):
     unknown = {**records[0], "case": "generate"}
     compiled = {**records[0], "origin": "compiled"}
     nameless = {**records[0], "where": {"platform": "gpu", "device_kind": "GeForce"}}
-    found = calibrate([*records, other, failed, unknown, compiled, nameless], program_of, chip="h200")
+    timeless = {**records[0], "seconds": [1e-3, 0.0]}
+    elsewhere = {**records[0], "where": {**records[0]["where"], "topology": "v4:2x2x1"}}
+    odd = [other, failed, unknown, compiled, nameless, timeless, elsewhere]
+    found = calibrate([*records, *odd], program_of, chip="h200")
     whys = " | ".join(why for _, why in found.left_out)
-    for part in ("of v4", "no time was measured", "no program is known", "compiled, not measured", "'GeForce'"):
+    for part in ("of v4", "no time was measured", "no program is known", "compiled, not measured", "'GeForce'",
+                 "took no time", "has other chips"):  # fmt: skip
         assert part in whys

@@ -14,10 +14,13 @@ model, or, where the chip has none there, neutral; the words name them. Next fil
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mtfcore.chips import chip
+from mtfcore.errors import LayoutError
 from mtfcore.numbers import count, format_seconds
 
 NEUTRAL = {"compute_share": 1.0, "hbm_share": 1.0, "link_share": 1.0, "launch_seconds": 0.0}
@@ -70,10 +73,21 @@ class Constants:
 
     @classmethod
     def from_json(cls, text: str) -> Constants:
-        """What `to_json` wrote."""
-        found: Mapping[str, Any] = json.loads(text)
-        parts = {"intervals": tuple(map(tuple, found["intervals"])), "versions": tuple(found["versions"])}
-        return cls(**{**found, **parts})
+        """What `to_json` wrote; anything else is a `LayoutError`."""
+        try:
+            found: Mapping[str, Any] = json.loads(text)
+            parts = {"intervals": tuple(map(tuple, found["intervals"])), "versions": tuple(map(str, found["versions"]))}
+            made = cls(**{**found, **parts})
+            chip(made.chip)
+            values = [made.value(name) for name in NEUTRAL]
+            values += [value for name, *ends in made.intervals for value in (NEUTRAL[name], *ends)]
+            _ = made.words
+        except (ValueError, TypeError, KeyError, RecursionError) as fault:
+            raise LayoutError(f"these are no constants as calibrate keeps them ({fault})") from None
+        least = min(made.compute_share, made.hbm_share, made.link_share)
+        if not all(0 <= value < math.inf for value in values) or least <= 0:  # NaN is refused too
+            raise LayoutError("these are no constants as calibrate keeps them: shares are above 0, seconds 0 or more")
+        return made
 
     def __str__(self) -> str:
         return f"measured constants of {self.chip}"
