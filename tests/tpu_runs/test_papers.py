@@ -14,7 +14,7 @@ from tpu_runs.papers.__main__ import main
 from tpu_runs.papers.explained import FAR, cycles_alone, of_links, why
 from tpu_runs.papers.machine import machine_of
 from tpu_runs.papers.remaking import differences, quick
-from tpu_runs.records import COMMITTED, Record
+from tpu_runs.records import Record
 
 RECORDS = kept.kept()
 LINES = {f"{line['table']}: {line['name']}": line for line in comparing.published_table(RECORDS).rows}
@@ -84,6 +84,12 @@ def test_records_are_put_in_their_place_and_other_files_stay_as_they_are(tmp_pat
     assert [(name, one.facts["seconds"]) for name, one in kept.kept(tmp_path).items()] == [("a", 2), ("b", 9), ("t", 3)]
     assert (training.stat().st_mtime_ns, training.read_bytes()) == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["papers_inference.jsonl", "papers_training.jsonl"]
+
+
+def test_records_of_machines_that_are_gone_go_too(tmp_path) -> None:
+    kept.keep([record("a"), record("b"), record("t", kind="training")], tmp_path)
+    assert kept.forget_others(["a", "t"], tmp_path) == ["b"] and kept.forget_others(["a", "t"], tmp_path) == []
+    assert list(kept.kept(tmp_path)) == ["a", "t"]
 
 
 def test_a_torn_committed_file_is_a_fault(tmp_path) -> None:
@@ -202,4 +208,3 @@ def test_the_command_prints_the_tables_and_refuses_names_that_no_machine_has(cap
     with pytest.raises(SystemExit):
         main(["--make", "palm-999b"])
     assert "no machine's name begins with 'palm-999b'" in capsys.readouterr().err
-    assert all(file.suffix in (".jsonl", ".lock") for file in COMMITTED.iterdir())

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from mtfcore.errors import DeviceError
-from tpu_runs.papers.kept import keep, kept
+from tpu_runs.papers.kept import forget_others, keep, kept
 from tpu_runs.papers.machine import Machine
 from tpu_runs.papers.making import make
 from tpu_runs.papers.rows import machines
@@ -56,7 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if asked.make is not None:
         try:
-            return min(remake(chosen(asked.make, asked.missing)), 1)
+            failed = remake(chosen(asked.make, asked.missing))
+            for name in () if asked.make else forget_others(machines()):
+                print(f"{name}: no longer among the machines; its record went")
+            return min(failed, 1)
         except LookupError as error:
             parser.error(error.args[0])
     from tpu_runs.papers.comparing import tables

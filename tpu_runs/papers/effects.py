@@ -68,7 +68,7 @@ def _loops(name: str, base: Machine, faster: str) -> Effect:
     kinds = GATHERED if base.params["ffn"] == "wg_xyz" else LOOPS
     loops = [(_words(*what), looping(base, *what)) for what in kinds]
     whole = [("left to the compiler's partitioner", by_compiler(base))] if name in PARTITIONED else []
-    said = f"{faster} times as fast as a compiler's partition, with all optimisations" if whole else ""
+    said = f"{faster} times as fast as a partitioner of 2022, with all optimisations" if whole else ""
     pictured = (loops[0][1].name,)
     others = ((words, replace(one, timeline=one.name in pictured)) for words, one in (*loops, *whole))
     return Effect(name, base, tuple(others), said)
@@ -112,8 +112,15 @@ def _lines(effect: Effect, records: Mapping[str, Record]) -> Iterator[Row]:
         if base is None or record is None or record.status != "ok":
             yield {"name": effect.name, "how": how, "said": record.reason if record else "no record: --make compiles"}
             continue
-        said = f"published: {effect.published}" if effect.published and n == len(effect.others) else ""
+        said = _said(effect, record, base) if effect.published and n == len(effect.others) else ""
         yield {"name": "" if n else effect.name, "how": how, **_numbers(record, base), "said": said}
+
+
+def _said(effect: Effect, record: Record, base: Record) -> str:
+    """What is published of the last of them, and of a partitioner what makes it slow."""
+    more = record.counts["link_bytes"] / base.counts["link_bytes"]
+    sends = f"; of today's, a device sends {more:.1f} times as much" if record.params["partitioned"] else ""
+    return f"published: {effect.published}{sends}"
 
 
 def _numbers(record: Record, base: Record) -> Row:

@@ -53,6 +53,8 @@ def _hidden(row: Row, records: Mapping[str, Record]) -> str:
         f"{format_seconds(cycles_alone(row, records))}. The paper's loops do that (section 3.5); this compiler leaves "
         "gathers and sums synchronous."
     )
+    if (looped := row.seconds(records, looped=True)) < row.seconds(records):
+        words += f" With loops it takes {format_seconds(looped)} here, {looped / row.published.seconds - 1:+.1%}."
     tokens = row.published.setup["input_tokens"]
     if row.parts[0].phase == "prefill" and tokens % TILE:
         words += f" And each sequence's {tokens} tokens fill {-(-tokens // TILE) * TILE} rows of its tiles."

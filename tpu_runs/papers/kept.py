@@ -43,6 +43,18 @@ def keep(records: Iterable[Record], folder: Path = COMMITTED) -> None:
     kept.cache_clear()
 
 
+def forget_others(names: Iterable[str], folder: Path = COMMITTED) -> list[str]:
+    """Drop the records of machines that are no longer among these; the names that went."""
+    kept.cache_clear()
+    everything, known = kept(folder), set(names)
+    gone = [name for name in everything if name not in known]
+    for kind in {everything[name].params["kind"] for name in gone}:
+        left = {name: record for name, record in everything.items() if record.params["kind"] == kind and name in known}
+        _write(file_of(kind, folder), [left[name] for name in sorted(left)])
+    kept.cache_clear()
+    return gone
+
+
 def _by_kind(records: Iterable[Record]) -> dict[str, dict[str, Record]]:
     found: dict[str, dict[str, Record]] = {}
     for record in records:
