@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mtfcore.costs.links.wiring import Wiring
+from mtfcore.costs.links.wiring import Wiring, offers
 from mtfcore.errors import LayoutError
 from mtfcore.topologies import Topology
 
 NAMES = {"v2": "v2", "v3": "v3", "v4": "v4", "v5e": "v5e", "v5p": "v5p", "v6e": "v6e", "v7x": "tpu7x"}
 # The two cores of a v4 as one device, which the records say and libtpu must be told; v5p has it by itself.
 OPTIONS: Mapping[str, Mapping[str, str]] = {"v4": {"chip_config_name": "megacore"}}
+WHOLE = ("v5e", "v6e")  # of part of such a slice libtpu refuses many programs, and ends its process at others
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Target:
 def target_of(wired: Wiring) -> Target:
     """What to ask libtpu for; refuses chips that it makes no programs for."""
     slice_ = expect_tpu(wired.topology)
+    if slice_.chip.name in WHOLE and 1 < wired.mesh.size < slice_.devices:
+        raise LayoutError(
+            f"mesh '{wired.mesh}' covers {wired.mesh.size} of the {slice_.devices} devices of '{slice_}', and libtpu "
+            f"makes programs for all devices of a {slice_.chip.name} slice, or for one; nearest: "
+            f"{offers(wired.mesh, slice_)}"
+        )
     at = tuple(_place(slice_, wired.position(device)) for device in range(wired.mesh.size))
     name = NAMES[slice_.chip.name]
     return Target(f"{name}:{'x'.join(map(str, slice_.grid))}", at, dict(OPTIONS.get(slice_.chip.name, {})))

@@ -57,6 +57,15 @@ def test_a_mesh_that_does_not_fit_is_refused_with_one_that_does():
         mtf.compile(small(), "v5e:1x1")
 
 
+def test_a_mesh_on_part_of_a_slice_that_libtpu_takes_whole_is_refused_before():
+    for slice_ in ("v5e:2x4", "v6e:4x8"):
+        before = WORKER.pid
+        with pytest.raises(mtf.LayoutError, match=r"covers 4 of the .* or for one; nearest: mesh 'rows.*' or 'v"):
+            mtf.compile(small(), slice_)
+        assert WORKER.pid == before
+    assert len(target_of(wire("x:1", "v5e:2x4")).at) == 1 and len(target_of(wire("x:4", "v4:4x4x4")).at) == 4
+
+
 def test_an_engine_and_a_run_are_answered_with_what_to_compile():
     """An engine has several programs; a run or a training step one, by its own name."""
 

@@ -149,11 +149,16 @@ def _faults(mesh: Mesh, topology: Topology) -> list[str]:
     devices = topology.devices
     if devices % mesh.size == 0:
         return []
-    offers = [f"mesh '{_nearest_mesh(mesh, devices)}'"]
-    offers += [f"'{other}'"] if (other := nearest_with(topology, mesh.size)) else []
     why = "" if mesh.size > devices else f", no multiple of {mesh.size}"
-    offer = " or ".join(offers)
-    return [f"mesh '{mesh}' names {mesh.size} devices; '{topology}' has {devices}{why}; nearest: {offer}"]
+    return [f"mesh '{mesh}' names {mesh.size} devices; '{topology}' has {devices}{why}; nearest: "
+            f"{offers(mesh, topology)}"]  # fmt: skip
+
+
+def offers(mesh: Mesh, topology: Topology) -> str:
+    """The nearest mesh that covers every device, or the slice that the mesh covers."""
+    found = [f"mesh '{_nearest_mesh(mesh, topology.devices)}'"]
+    found += [f"'{other}'"] if (other := nearest_with(topology, mesh.size)) else []
+    return " or ".join(found)
 
 
 def _nearest_mesh(mesh: Mesh, devices: int) -> Mesh:
