@@ -47,12 +47,13 @@ for model, price in prices.items():
     print(f"{model:10} {1e3 * price.seconds:5.1f} ms a step: {parts} (modelled)")
 
 # %% [markdown]
-# The physical model is a bound: all bytes at full speed, nothing in between. The calibrated one was fitted to published
-# times, and knows from them that starting a message takes long. It does not know why. Neither has seen a program.
+# The physical model is a bound: all bytes and hops as published, nothing in between. The calibrated one was fitted to
+# published times, and knows from them that starting a message takes long. It does not know why. Neither has seen what a
+# compiler makes of the plan.
 #
 # ## 2 · Compiled
 #
-# A compiler for TPUs has. It needs no TPU: it takes our plan's steps, fuses, copies, orders them, and writes down how many
+# A compiler for TPUs needs no TPU. It takes our plan's steps, fuses, copies and orders them, and writes down how many
 # cycles it thinks each piece takes. What it knows about links it keeps to itself, so for those we use our own model.
 # Together they imply a time, **modelled from compiled schedule**.
 
@@ -67,6 +68,7 @@ predict.record("12 waits", "a quarter")
 from mtfcore.compiling.process import has_compiler
 from mtfcore.compiling.timeline import Timeline
 from mtfcore.compiling.timeline import timeline as lanes
+from mtfcore.reference import rows
 from tpu_runs.records import committed
 
 
@@ -83,14 +85,17 @@ print("just now" if report else record.words())
 whole = line.whole
 print(f"{1e3 * whole.seconds:.1f} ms a step: computing {1e3 * whole.compute_seconds:.1f} ms, waiting for links "
       f"{1e3 * whole.exposed_link_seconds:.1f} ms ({line.origin})")
+paper = next(row for row in rows("second", "Headlines") if row.name == "decode, int8, batch 64")
+print(f"{paper.printed} {paper.unit} a step (published, {paper.source})")
 share = whole.exposed_link_seconds / whole.seconds
 predict.show("12 waits", "next to nothing" if share < 0.1 else "a quarter" if share < 0.5 else "three quarters")
 
 # %% [markdown]
-# The paper's own number, from a clock beside 64 chips, is 28.5 ms (published). Look at what the three say about the *same*
-# part. Our bound reads all weights in 7.5 ms, since it counts bytes. The compiler wants three times as long within the
-# device: it knows about pieces so small that starting them takes longer than doing them, and about copies into another
-# order that no plan mentions. The calibrated model gets the sum right by calling all that *launches*.
+# The paper's own number comes from a clock beside 64 chips. Look at what the others say about the *same* part. Our bound
+# reads all weights in its `hbm` milliseconds, since it counts bytes. The compiler wants nearly three times as long within
+# the device: it thinks that even the largest products read their weights at about half the memory's speed (section 4 lists
+# them), and it knows about copies into another order that no plan mentions. The calibrated model gets the sum nearly right
+# by calling all that *launches*.
 #
 # A right sum of wrong parts is good for a choice between plans that are alike, and dangerous for any other.
 #
@@ -151,11 +156,12 @@ for number in sorted(apart, key=lambda n: -abs(apart[n]))[:7]:
 
 # %% [markdown]
 # Such a list is worth more than a total. A step that takes longer than its bytes allow is read in an order in which it does
-# not lie, or multiplies matrices too thin for the unit. One that vanished was fused into its neighbour. One that appears
-# (`17` alone, the loop itself) cuts this layer's part out of the stacked weights. Each has another remedy.
+# not lie, or multiplies matrices too thin for the unit. A sum that takes longer became an all-reduce, which sends twice as
+# much as a reduce-scatter. A step that vanished was fused into its neighbour. One that appears (`17` alone, the loop
+# itself) cuts this layer's part out of the stacked weights. Each has another remedy.
 #
-# Now the rings of lesson 10. The price model says that three of this layer's collectives pay when they are looped: each
-# block is sent while the one before is multiplied. Their record is here too.
+# Now the rings of lesson 10. The price model says that they pay for several of this layer's collectives: each block is sent
+# while the one before is multiplied. A record of the three that send most as rings is here too.
 
 # %%
 predict("12 rings", "The compiled step with these rings takes …",
@@ -179,8 +185,19 @@ predict.show("12 rings", "less: sending is hidden" if more < 0.95 else "more: so
 # %% [markdown]
 # **Why:** some of the waiting is gone, as promised. But products of blocks want the weights in another order, and the
 # compiler copies the layer's part into it, in every turn, for every layer. The price model knows no orders in memory, so it
-# could not see this; the timeline shows it in one bar. At larger batches and in prefill the same rings gain: there the
-# copies are small beside the products. Predicting told us where to look, compiling told us what we would have met there.
+# could not see this; the timeline shows it in one bar. Do rings never pay, then? The records have other phases:
+
+# %%
+others = {"decode, 512 sequences": {"phase": "decode", "batch": 512},
+          "prefill, 1 prompt": {"phase": "prefill", "batch": 1},
+          "prefill, 64 prompts, weights gathered": {"phase": "prefill", "ffn": "wg_xyz"}}
+for name, wanted in others.items():
+    plain, looped = (recorded(**wanted, looped=form).facts["seconds"] for form in ("", "latency"))
+    print(f"{name:38} looped takes {looped / plain:.2f} of plain ({line.origin})")
+
+# %% [markdown]
+# Where products are larger the copies weigh less, and where whole weights travel to many tokens the rings gain. Predicting
+# told us where to look, compiling told us what we would have met there.
 #
 # ## 5 · Measured
 #
@@ -214,8 +231,7 @@ print(repaired)
 # exact local sizes, with the collectives left out, and the links modelled beside it.
 
 # %%
-predict("12 share", "The layer above gathers once and scatters once. How many collectives are left out of a share?",
-        unit="collectives")
+predict("12 share", "How many collectives of the layer above are left out of one device's share?", unit="collectives")
 
 # %% tags=["solution"]
 predict.record("12 share", 2)

@@ -34,8 +34,8 @@
 # %% [markdown]
 # ## 1 · Bring a configuration
 #
-# Published checkpoints come with a small file, `config.json`. It holds no weights, yet all sizes. This one is of the Llama
-# family, and made up for the lesson. Put your own in its place: paste a file's text between the quotes, or give
+# Published checkpoints come with a small file, `config.json`. It holds no weights, yet all sizes. This one, of the Llama
+# family, is written out for the lesson. Put your own in its place: paste a file's text between the quotes, or give
 # `mtf.model.config` a path.
 
 # %%
@@ -75,11 +75,11 @@ predict.show("13 parameters", round(cfg.n_params / 1e9, 1))
 # **Why:** attention has four matrices, two of E × H·D and two of E × K·D; the gated feedforward has three of E × F; and the
 # table has V × E, here used twice but stored once. Norms do not count in a sum of billions.
 #
-# A file may also say what cannot be. Nothing is guessed then: every fault is named, with what would be legal.
+# A file may also say what cannot be. Nothing is guessed then: each fault is named, with what would be legal.
 
 # %%
 try:
-    read_config(brought | {"num_key_value_heads": 7, "num_hidden_layers": "28"})
+    read_config(brought | {"num_key_value_heads": 7, "head_dim": 127})
 except mtf.LayoutError as refusal:
     print(refusal)
 
@@ -103,11 +103,13 @@ promise = {"input_tokens": 2048, "output_tokens": 256, "weights": "bf16"}
 asked = {name: mtf.costs.inference(cfg, name, batch=batches, **promise) for name in slices_asked}
 for name, est in asked.items():
     cells = [f"{1e3 * s:5.1f}{' ' if fits else '*'}" for s, fits in zip(est.step_seconds, est.fits)]
-    print(f"{name:9} ms a token at batch 1, 4, 16, 64, 256: {'  '.join(cells)}  (modelled; * does not fit)")
+    kind = "calibrated" if est.is_calibrated else "a bound"
+    print(f"{name:9} ms a token at batch 1, 4, 16, 64, 256: {'  '.join(cells)}  (modelled, {kind}; * does not fit)")
 
 # %% [markdown]
-# Two columns of that table are traps. A small batch is fast and dear: the whole slice reads its weights for one reader. And
-# what does not fit has a time too, which nobody will ever see.
+# That table has three traps. A small batch is fast and dear: the whole slice reads its weights for one reader. What does
+# not fit has a time too, which nobody will ever see. And where no constants were fitted to published times, a row is a
+# bound: compare it with other bounds, not with a calibrated row.
 
 # %%
 predict("13 cheapest", "Which of these keeps 25 ms a token for the fewest chip-seconds a token? Think of what a chip "
@@ -127,10 +129,10 @@ for cost, which in sorted(kept_promise)[:4]:
 predict.show("13 cheapest", min(kept_promise)[1])
 
 # %% [markdown]
-# **Why:** the cost of a token is chips · seconds / batch. One chip has no room for many readers' caches; sixteen wait for
-# each other's messages. The best lies between, where memory is nearly full and the step still waits for memory rather than
-# for links. With a price for an hour of each kind you can compare kinds: `price_per_chip_hour=` gives
-# `est.cost_per_million_tokens` in your own money. We print no prices, for they change.
+# **Why:** the cost of a token is chips · seconds / batch. One chip has no room for many readers' caches; sixteen halve what
+# each reads, but not what it sends. The best lies between, with room for all readers, and a step that still waits for
+# memory rather than for links (`est.parts` has both). With a price for an hour of each kind you can compare kinds:
+# `price_per_chip_hour=` gives `est.cost_per_million_tokens` in your own money. We print no prices, for they change.
 #
 # The planner does the same search with all partitions and more slices. Put your sizes in, and see whether it agrees. It
 # also takes a file: write its path into the box of the model.
@@ -144,7 +146,8 @@ planner("llama-3.1-8b", topology="v5e:2x4", batch=64)
 # ## 3 · Defend it
 #
 # A modelled number is a claim. Its first critic is the compiler: it has no opinion about your layout and no reason to be
-# kind. Plan the very step that you want to buy and have it compiled for the slice, as lesson 12 did.
+# kind. Plan the very step that you want to buy and have it compiled for the slice, as lesson 12 did. Here it is the second
+# of the list, for somebody who has only 64 readers: four v5e, at the last token of an answer.
 
 # %%
 from mtfcore.compiling.process import GET, has_compiler
@@ -178,14 +181,16 @@ if compiled is not None:
 # lets that wait for memory alone. The compiler also knows how poorly three rows fill a matrix unit, and that a cache is
 # not read at full speed in the order it lies. On the other hand it has never seen your link busy with others' traffic.
 # Only a measurement has. So a defence has three lines: what is modelled, what is compiled, what is measured, each with its
-# conditions, and a sentence on what sets them apart. If a chip is at hand, `mtf.measure` runs the same plan on it; with one chip it runs one device's share.
+# conditions, and a sentence on what sets them apart. If a chip is at hand, `mtf.measure` runs the same plan on it; with one
+# chip it runs one device's share.
 #
 # Four questions that you should expect:
 #
 # 1. *What if the context doubles?* The cache doubles, and with it what a step reads at a large batch.
 # 2. *What if twice as many come?* A larger batch is nearly free until arithmetic decides, if its caches fit.
 # 3. *Why not fewer chips?* Show the row that does not fit, or breaks the promise.
-# 4. *Why not int8?* Half the reading, and room for more readers; what it does to answers is measured, not modelled.
+# 4. *Why not int8?* Half the weights to read, the same cache, and room for more readers; what it does to answers is
+#    measured, not modelled.
 
 # %%
 questions = {"as promised": {}, "context of 4,096": {"input_tokens": 4096}, "int8": {"weights": "int8"}}
