@@ -5,7 +5,7 @@
 
 One `os.write` of the whole line at the end of the file, under a lock file, then `fsync`. The system may still cut a
 write short when it kills the process: then the file ends without a newline. The next append starts on a new line, so
-that a torn line stays by itself and is never merged into the next. Next file to read: `records`.
+that a torn line stays by itself and is never merged into the next. Next file to read: `cases`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
     history.listed()                                     # the newest first
 
 Every record holds which explorer made it and with which settings (`params`), so it shows again when a notebook is
-opened tomorrow. A disk that takes no more is said, and loses nothing that is on show. Next file to read: `on_device`.
+opened tomorrow. A disk that takes no more is said, and loses nothing that is on show. Next file to
+read: `../figures/run_html`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 Errors of times are against what was measured on such a slice, else against what is published; errors of bytes and FLOPs
 are against the plan. What ran on simulated devices has no time, no MFU and no links here (case R03), and what ran on
-another chip has no error. Next file to read: `../figures/run_html`.
+another chip has no error. Next file to read: `run_records`.
 """
 
 from __future__ import annotations

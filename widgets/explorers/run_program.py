@@ -6,7 +6,7 @@
     'x:2 y:2 z:2'
 
 Whole phases come from `mtf.model.plan_phase`, layers are the same with one layer and a small vocabulary, a feedforward
-layer is that of explorer 8, attention that of explorer 9. Next file to read: `run_columns`.
+layer is that of explorer 8, attention that of explorer 9. Next file to read: `run_published`.
 """
 
 from __future__ import annotations

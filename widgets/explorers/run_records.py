@@ -5,7 +5,7 @@
     >>> case_of({"what": "decode", "model": "palm-8b", ...})
     ('phase', {'model': 'palm-8b', 'phase': 'decode', …})
 
-Next file to read: `../figures/run_words`.
+Next file to read: `on_device`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
     >>> answer.lines["layer"].seconds, answer.compiler
     >>> recorded()["palm-540b/decode/…"]["plain"].lines["layer"]     # timelines that records brought
 
-Programs are looped where the price model says that it pays (`mtfcore.overlap.pays`). Next file to read: `timeline`.
+Programs are looped where the price model says that it pays (`mtfcore.overlap.pays`). Next file to
+read: `../figures/timeline`.
 """
 
 from __future__ import annotations

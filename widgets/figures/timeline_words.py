@@ -3,7 +3,7 @@
     >>> bar_text(panel, panel["bars"][3])
     'all-gather all_gather.41 over y z, step 17.0 (all_gather over zy of E): 4 µs [modelled] from compiled schedule, …'
 
-Next file to read: `../explorers/timeline_inputs`.
+Next file to read: `../views/timeline_view`.
 """
 
 from __future__ import annotations
