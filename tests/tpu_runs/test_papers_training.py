@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import random
+
 import pytest
 
 import mtfcore as mtf
@@ -9,9 +12,12 @@ from tpu_runs.papers import training_rows as rows
 from tpu_runs.papers import training_tables as tables
 from tpu_runs.papers.kept import kept
 from tpu_runs.papers.machine import machine_of
+from tpu_runs.papers.making import make
+from tpu_runs.papers.remaking import differences, other_compiler
 from tpu_runs.papers.training import step
 
 MOST_BYTES = 3_000  # of a record
+SEED = int(os.environ.get("MESHWORK_PAPERS_SEED") or random.randrange(10**6))
 PEAK_512 = 11.5e15  # published: 512 cores
 
 
@@ -100,3 +106,16 @@ def test_every_table_can_be_read():
     for table in (tables.published(), *tables.tables()):
         assert table.rows and str(table).startswith(table.title)
         assert "refused" not in str(table) or "needs" in str(table)
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("compiling")
+@pytest.mark.parametrize("which", range(3))
+def test_a_training_step_is_what_the_compiler_makes_again(which):
+    """By chance; a step takes half a minute and more to compile. Small programs are made again in every run."""
+    print(f"MESHWORK_PAPERS_SEED={SEED}")
+    ours = sorted(one.name for one in rows.machines() if one.params["what"] == "step")
+    record = kept()[random.Random(SEED).sample(ours, 3)[which]]
+    if reason := other_compiler(record):
+        pytest.skip(reason)
+    assert differences(record, make(machine_of(record.params))) == [], record.params["name"]
