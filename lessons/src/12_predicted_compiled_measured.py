@@ -161,7 +161,7 @@ for number in sorted(apart, key=lambda n: -abs(apart[n]))[:7]:
 # itself) cuts this layer's part out of the stacked weights. Each has another remedy.
 #
 # Now the rings of lesson 10. The price model says that they pay for several of this layer's collectives: each block is sent
-# while the one before is multiplied. A record of the three that send most as rings is here too.
+# while the one before is multiplied. A record with the largest of them as rings is here too.
 
 # %%
 predict("12 rings", "The compiled step with these rings takes …",
