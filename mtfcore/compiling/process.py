@@ -89,6 +89,8 @@ class Worker:
         """The child's answer; `DeviceError` if it ends, is stopped, or has none after so many seconds of its own."""
         if not has_compiler():
             raise DeviceError(GET)
+        if wait.is_stopped():
+            raise DeviceError(STOPPED)
         with self._own_turn(wait):
             for _ in range(TRIES):
                 with contextlib.suppress(Ended):  # of itself, as nothing was asked for long, just when this was asked

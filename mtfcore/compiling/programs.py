@@ -47,8 +47,9 @@ def compile(
     here, the compiler ended, was stopped, or took longer than `timeout` seconds.
     """
     _expect_one_program(program)
+    refuse([*_wide(program), *_option_faults(donate, timeout, told, stop)], "compile")
     slice_ = expect_tpu(as_topology(topology))
-    wired = price(program, slice_).wiring if wiring is None else wire(program.mesh, slice_, wiring)
+    wired = _as_priced(program, slice_) if wiring is None else wire(program.mesh, slice_, wiring)
     names = _donated(program, donate)
     request = {"program": program, "target": target_of(wired), "donate": names, "partitioned": partitioned}
     answer = WORKER.ask(request, timeout, Wait(told, stop.is_set) if stop else Wait(told))
@@ -76,6 +77,35 @@ def _expect_one_program(program: object) -> None:
     if isinstance(getattr(program, "program", None), Program):
         raise LayoutError(f"got a {type(program).__name__}; compile what it runs: mtf.compile(it.program, topology)")
     expect_program(program)
+
+
+def _as_priced(program: Program, slice_: Topology) -> Wiring:
+    """How `mtf.price` lays the mesh; of a dtype without a published peak it has no price, but a compiler."""
+    try:
+        return price(program, slice_).wiring
+    except LayoutError:
+        return wire(program.mesh, slice_)
+
+
+def _wide(program: Program) -> list[str]:
+    """64-bit types, which a TPU has not, and which the compiler's process would cut without a word."""
+    wide = sorted({dtype for dtype in program.dtypes.values() if dtype in ("f64", "i64")})
+    return [f"{program.name} uses {', '.join(wide)}; plan it with f32 and i32"] if wide else []
+
+
+def _option_faults(donate: object, timeout: object, told: object, stop: object) -> list[str]:
+    """What is wrong with options that no program is needed to judge."""
+    faults = []
+    if not (donate is None or isinstance(donate, str | Sequence | Mapping | set | frozenset)):
+        faults.append(f"donate is {donate!r:.100}; names of inputs, such as ['x']")
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (is_number and timeout > 0):
+        faults.append(f"timeout is {timeout!r:.100}; seconds, more than 0, or None for no limit")
+    if not callable(told):
+        faults.append(f"told is {told!r:.100}; a function of one text, such as print")
+    if stop is not None and not isinstance(stop, Event):
+        faults.append(f"stop is {stop!r:.100}; a threading.Event")
+    return faults
 
 
 def _donated(program: Program, donate: Sequence[str] | None) -> tuple[str, ...]:

@@ -63,9 +63,12 @@ class CompiledReport:
     @cached_property
     def schedule(self) -> Schedule:
         """The text as it runs. `LayoutError` where there is none."""
+        return read(self._read_text())
+
+    def _read_text(self) -> str:
         if not self.text:
             raise LayoutError(f"{self.program.name} was refused for {self.topology}: {self.refusal}; no text to read")
-        return read(self.text)
+        return self.text
 
     # ---- what is sent ----------------------------------------------------------------------------------------------
 
@@ -100,7 +103,7 @@ class CompiledReport:
         """The compiled text, counted without knowing the plan."""
         from mtfcore.counting import count_hlo_text
 
-        return count_hlo_text(self.text)
+        return count_hlo_text(self._read_text())
 
     @cached_property
     def lowered_counts(self) -> Counts:

@@ -123,6 +123,8 @@ def test_too_large_a_program_is_refused_with_its_bytes():
     assert lowered_traffic(report) == planned_traffic(report.program)
     with pytest.raises(mtf.LayoutError, match=r"was refused for v2:2x1: needs .*; no text to read"):
         _ = report.cycles
+    with pytest.raises(mtf.LayoutError, match="no text to read"):
+        _ = report.counts
 
 
 def check_partitioned(explicit: CompiledReport, theirs: CompiledReport) -> None:

@@ -81,6 +81,24 @@ def test_an_engine_and_a_run_are_answered_with_what_to_compile():
         mtf.compile(Run(), "v5e:2x2")
 
 
+def test_options_that_are_none_are_refused_together():
+    odd = {"donate": 5, "timeout": float("nan"), "told": "print", "stop": True}
+    with pytest.raises(mtf.LayoutError, match="compile: 4 faults") as refused:
+        mtf.compile(small(), "v5e:2x2", **odd)
+    assert all(f"{name} is " in str(refused.value) for name in odd)
+
+
+@mtf.function
+def doubled(x: "rows cols"):
+    return x + x
+
+
+def test_types_of_64_bits_are_refused_rather_than_cut():
+    for dtype in ("f64", "i64"):
+        with pytest.raises(mtf.LayoutError, match=f"doubled uses {dtype}; plan it with f32 and i32"):
+            mtf.compile(mtf.plan(doubled, "x:1", sizes="rows:8 cols:8", dtype=dtype), "v5e:1x1")
+
+
 def test_what_is_no_program_and_names_that_are_no_input():
     with pytest.raises(mtf.LayoutError, match=r"expected a program made by mtf\.plan"):
         mtf.compile(lambda x: x, "v5e:2x2")
