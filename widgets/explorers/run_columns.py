@@ -17,6 +17,7 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.chips import Chip
 from mtfcore.costs.pricing.cost import Cost
+from mtfcore.reference import Published
 from tpu_runs.records import Record
 from widgets.explorers import run_published
 from widgets.numbers import quantity
@@ -36,7 +37,7 @@ def columns(
     cost = mtf.price(program, topology, model="calibrated")
     printed = run_published.printed(state)
     values = {
-        "modelled": modelled(cost), "compiled": compiled(found.get("compiled"), cost),
+        "modelled": modelled(cost, run_published.row_of(state)), "compiled": compiled(found.get("compiled"), cost),
         "measured": measured(found, cost),
         "published": {name: (each.value, "published", each.words) for name, each in printed.items()},
     }  # fmt: skip
@@ -59,14 +60,23 @@ def columns(
 # ---- what each column says
 
 
-def modelled(cost: Cost) -> Values:
-    """The plan, priced."""
+def modelled(cost: Cost, row: Published | None = None) -> Values:
+    """The plan, priced; `row` is what was published of the same settings."""
     sent, links = cost.program.link_bytes(), sum(cost.parts[part] for part in ("link", "hops", "launch"))
     found = {"seconds": cost.seconds, "local": cost.additive_seconds - links, "links": links, "mfu": cost.mfu,
              "flops": cost.program.flops(), "memory": cost.memory.total, "sent": sent.total,
              **{f"sent.{axis}": n for axis, n in sent.by_axis.items()}}  # fmt: skip
-    words = f"modelled: the plan's steps on {cost.topology}, calibrated constants"
-    return {row: (float(value), "modelled", words) for row, value in found.items()}
+    words = f"modelled: the plan's steps on {cost.topology}, {constants_words(cost, row)}"
+    return {name: (float(value), "modelled", words) for name, value in found.items()}
+
+
+def constants_words(cost: Cost, row: Published | None) -> str:
+    """Where the model's constants come from: of a row that they were fitted to, a small error says little."""
+    from mtfcore.costs.against_published.summing import is_fitted
+
+    if not cost.rates.is_calibrated:
+        return "no fitted constants, so a bound"
+    return "constants fitted to this row, among others" if row and is_fitted(row) else "calibrated constants"
 
 
 def compiled(record: Record | None, cost: Cost) -> Values:

@@ -44,7 +44,7 @@ class Printed:
 
 def _said(row: Published) -> str:
     steps = f" of {steps_of(row):,} steps" if row.is_latency and steps_of(row) > 1 else ""
-    derived = f", from {row.how}" if row.how else ""
+    derived = f"; {row.how}" if row.how else ""
     return f"{row.table}, {row.name}: {row.printed} {row.unit}{steps} (published{derived})"
 
 
