@@ -197,8 +197,9 @@ def test_effects_have_their_own_size() -> None:
 
 def test_a_decode_step_of_540b_compiled_within_fifteen_seconds() -> None:
     """As recorded on a computer with two cores; here nothing is timed."""
-    table = [row for row in rows.rows() if row.published.table == "Table 2" and row.parts[0].phase == "decode"]
-    assert len(table) == 2 and all(row.parts[0].best(RECORDS).compile_seconds < 15 for row in table)
+    steps = [one for name, one in RECORDS.items() if name.startswith("palm-540b/decode/")]
+    plain = [one for one in steps if not one.params["partitioned"] and "looped" not in one.params["params"]]
+    assert len(plain) > 20 and max(one.compile_seconds for one in plain) < 15
 
 
 def test_the_command_prints_the_tables_and_refuses_names_that_no_machine_has(capsys) -> None:

@@ -29,7 +29,7 @@ PHASES = {
     "prefill of 1 x 2,048 tokens, int8": ("prefill", "ws2d", "heads", 1, "int8"),
     "prefill of 64 x 2,048 tokens, bf16, weights gathered": ("prefill", "wg_xyz", "batch", 64, "bf16"),
 }
-LOOPS = (("latency", 3, ""), ("latency", 2, "x"))  # form, so many of the largest, of those along these axes
+LOOPS = (("latency", 2, "x"), ("latency", 3, ""))  # form, so many of the largest, of those along these axes
 GATHERED = (("latency", 5, ""), ("throughput", 5, ""))
 PARTITIONED = tuple(PHASES)[:3]  # of weights that are gathered the partitioner makes other programs altogether
 
