@@ -59,12 +59,12 @@ def other_compiler(record: Record) -> str:
 
 
 def quick(records: Mapping[str, Record], n: int, seed: int, limit: float = 10.0) -> list[Record]:
-    """So many different records, by chance, quick ones more often; none that took longer than `limit` seconds."""
+    """So many different records, by chance, quick ones much more often; none that took longer than `limit` seconds."""
     chance = random.Random(seed)
     left = [records[name] for name in sorted(records) if (records[name].compile_seconds or limit) < limit]
     found = []
     while left and len(found) < n:
-        (one,) = chance.choices(left, [1 / (0.5 + record.compile_seconds) for record in left])
+        (one,) = chance.choices(left, [(0.5 + record.compile_seconds) ** -2 for record in left])
         left.remove(one)
         found.append(one)
     return found
