@@ -99,7 +99,7 @@ def test_dragging_compiles_nothing_until_the_hand_lets_go(shown: Page) -> None:
     shown.mouse.down()
     box = slider.bounding_box()
     shown.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] / 2, steps=8)
-    expect(shown.locator(".mw-bottom .mw-says")).to_contain_text("Let go, and the compiler answers")
+    expect(shown.locator(".mw-bottom .mw-says")).to_contain_text("The compiler answers when a control is let go")
     expect(shown.locator(".mw-stale")).to_have_count(1)
     assert ask(shown, "len(compiler.asked)") == before
     shown.mouse.up()

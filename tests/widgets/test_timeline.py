@@ -235,6 +235,18 @@ def test_records_are_shown_without_compiling(compiler, monkeypatch):
     explorer.queue.join(10)
 
 
+def test_a_record_brings_its_settings_to_the_controls():
+    first, *_, last = timeline_answers.recorded()
+    explorer = open_(record=first)
+    for name in (first, last):
+        explorer.top.press({"record": name})
+        state, (model, phase, request, partition, weights, slice_, _) = explorer.state, name.split("/")
+        assert (state["model"].split()[0], state["topology"], state["weights"]) == (model, slice_, weights)
+        assert (state["phase"], state["partition"]) == (phase, partition)
+        assert state["batch"] == int(request.replace("x", "@").split("@")[0])
+        assert explorer.kind == "ok" and explorer.code.endswith(f"timeline(record={name!r})")
+
+
 def test_records_are_read_and_paired(monkeypatch):
     def record(name, form, facts):
         inner = {"looped": form, "largest": 3, "axes": ""} if form else {}

@@ -23,7 +23,7 @@ from widgets.controls import Button, Control
 from widgets.explorers import timeline_inputs
 from widgets.explorers.compiling import Compiling, Stopped
 from widgets.explorers.growing import Growing
-from widgets.explorers.timeline_answers import KINDS, Answer, ask, keep, recorded, said
+from widgets.explorers.timeline_answers import KINDS, Answer, ask, keep, record_settings, recorded, said
 from widgets.explorers.timeline_inputs import OF_THE_PROGRAM, START
 from widgets.figures.timeline import Facts, bars_of, empty, panel
 from widgets.figures.timeline_svg import saved_timeline
@@ -101,7 +101,7 @@ class TimelineExplorer(Growing):
             facts = {**self.last, "stale": "the picture is that of the settings before", "says": ""}
         words = sentence(facts) if not facts["stale"] else ""
         notes = tuple(filter(None, (facts["stale"], self._no_compiler(state) if missing else "")))
-        hint = "" if not missing or notes[1:] else "Let go, and the compiler answers; it takes some seconds."
+        hint = "" if not missing or notes[1:] else "The compiler answers when a control is let go, after some seconds."
         return Shown(f"{words} {hint}".strip() or WAITING, facts, table(facts["panels"]), notes)
 
     def _kinds(self, state: State) -> tuple[str, ...]:
@@ -160,7 +160,9 @@ class TimelineExplorer(Growing):
 
     def call_code(self) -> str:
         always = ("topology",) if self.own else () if self.state["record"] else ("model", "topology")
-        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
+        said = OF_THE_PROGRAM if self.state["record"] else ()  # by the record
+        chosen = {key: value for key, value in self.state.items() if key not in said}
+        shown = {key: value for key, value in chosen.items() if key in always or value != START[key]}
         text = call_text(self.call, shown)
         return text.replace("timeline(", f"timeline(program={self.own.name}, ", 1) if self.own else text
 
@@ -235,7 +237,8 @@ def timeline(
     ("latency", "throughput"), window ("layer", "step"), record (the name of one that the project keeps).
     """
     if program is None:
-        chosen = {"model": model, "topology": str(topology), **settings}
+        record = record_settings(str(settings.get("record", "")))
+        chosen = {"model": model, "topology": str(topology), **settings, **record}
         chosen.setdefault("mesh", timeline_inputs.mesh_for(chosen["topology"]))
         return TimelineExplorer(**chosen)
     return TimelineExplorer(program, topology=str(topology), mesh=str(program.mesh), **settings)

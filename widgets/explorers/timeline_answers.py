@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
@@ -133,6 +134,27 @@ def _named(params: Mapping[str, object]) -> tuple[str, str, str]:
     plain = {name: value for name, value in own.items() if name not in OF_RINGS}
     same = {**params, "params": plain, "name": "", "timeline": ""}
     return json.dumps(same, sort_keys=True), str(params.get("name") or "a program"), "looped" if form else "plain"
+
+
+@lru_cache(maxsize=64)
+def record_settings(name: str) -> Mapping[str, object]:
+    """What the controls say of a record, so that they and the picture tell of one program; empty where they cannot."""
+    from tpu_runs.records import committed
+
+    for record in committed():
+        asked = record.params.get("params")
+        if record.params.get("name") == name and isinstance(asked, Mapping) and asked.get("phase"):
+            return _settings(asked, record.params["topology"])
+    return {}
+
+
+def _settings(asked: Mapping[str, Any], topology: object) -> dict[str, object]:
+    """A phase's parameters by the names of the controls."""
+    tokens = "cached_tokens" if asked["phase"] == "decode" else "new_tokens"
+    same = {name: asked[name] for name in ("phase", "batch", "weights", "cache", "mesh")}
+    model = " ".join([asked["model"], *(f"{field}={value}" for field, value in asked.get("changes", {}).items())])
+    partition = f"{asked['ffn']}-{asked['attention']}"
+    return {**same, "model": model, "tokens": asked[tokens], "partition": partition, "topology": topology}
 
 
 def record_words(name: str) -> str:

@@ -19,7 +19,7 @@ from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs
 from widgets.explorers.layer_steps import mesh_of
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis
-from widgets.explorers.timeline_answers import FORMS, KINDS, record_words, recorded
+from widgets.explorers.timeline_answers import FORMS, KINDS, record_settings, record_words, recorded
 from widgets.shown import Offer, Refused
 from widgets.state import State
 
@@ -79,7 +79,9 @@ def _records(state: State, own: str) -> Iterator[Control]:
 
 def edited(state: State, name: str, value: object) -> State:
     """The state after a control was moved; whatever makes another program leaves the record."""
-    if name in ("schedule", "form", "window", "record"):
+    if name == "record":
+        return {**state, **record_settings(str(value)), "record": value}
+    if name in ("schedule", "form", "window"):
         return {**state, name: value}
     state = {**state, "record": ""}
     if name.startswith("axis."):
