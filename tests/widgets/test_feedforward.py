@@ -234,8 +234,8 @@ def test_any_layout_runs_at_a_small_size_and_its_answer_is_checked(layout):
     _, ran = explorer.ran
     assert ran.same and ran.tally.total == ran.small.program.link_bytes().total > 0
     assert explorer.sentence.startswith(f"Run on 8 simulated devices: the answer of {layout} is that of one device")
-    assert "[counted], as planned" in explorer.sentence and explorer.results.children == (explorer.live,)
-    assert "B 2" in explorer.live.drawing["about"] or layout != "ws2d"
+    assert "[counted], as planned" in explorer.sentence and explorer.small.part.children == (explorer.small.live,)
+    assert "B 2" in explorer.small.live.drawing["about"] or layout != "ws2d"
 
 
 def test_a_run_of_int8_weights_with_a_gate_moves_them_as_they_are_stored():

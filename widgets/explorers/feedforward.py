@@ -24,28 +24,27 @@ from widgets.explorers import feedforward_inputs as inputs
 from widgets.explorers.feedforward_figures import known, work_out
 from widgets.explorers.feedforward_inputs import START, layer_of, mesh_of, mesh_text
 from widgets.explorers.feedforward_lies import lying, totals_html
+from widgets.explorers.feedforward_live import LayerRun
 from widgets.explorers.feedforward_program import LayerProgram
-from widgets.explorers.feedforward_run import Ran, run_watched, small_layer
+from widgets.explorers.feedforward_run import Ran, small_layer
 from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.figures.feedforward import layer_facts, program_of, reason
 from widgets.figures.feedforward_published import figure_facts, figure_sentence, figure_svg, figure_table
 from widgets.figures.feedforward_svg import feedforward_html, saved_feedforward
 from widgets.figures.feedforward_words import sentence, table
-from widgets.figures.live_traffic import live_facts, run_words
-from widgets.figures.on_device import device_html, device_row
+from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.figures.program import program_facts
 from widgets.figures.program_html import steps_html
 from widgets.figures.slices import mesh_facts
 from widgets.frame import Frame, Progress, Result, Shown
-from widgets.numbers import count, tagged_html
 from widgets.queue import RunQueue
 from widgets.state import State, call_text
-from widgets.views.live_view import LiveView
 from widgets.views.pick_view import STYLE, PickView
 from widgets.views.slices_view import SlicesView
 from widgets.views.steps_view import StepsView
 
 MOST_LIVE = 64  # devices; slices of more are drawn when the hand lets go
+ON_A_DEVICE = "One layer on a device"
 LOOKING = ("step", "counted", "chart")  # settings that a run does not depend on
 
 
@@ -61,20 +60,20 @@ class FeedforwardExplorer(OnDevice, Frame):
         self.ran: tuple[State, Ran] | None = None  # the last run, and the settings that it is of
         self.asking = RunQueue(self._told_more, on_error=self.tell)  # for figures 6 and 7
         super().__init__(**settings)
-        self.children = [*self.children, self.results, self.below]  # under the sentence, which stays at the controls
+        self.children = [*self.children, self.small.part, self.below]  # under the sentence, which stays at the controls
 
     def make_picture(self) -> PickView:
         view = PickView(label="bytes of every layout against tokens, and what moves at this batch")
         view.on_pick(self._picked)
-        self.slices, self.steps, self.live = SlicesView(), StepsView(), LiveView()
+        self.slices, self.steps, self.small = SlicesView(), StepsView(), LayerRun()
         self.steps.observe(lambda change: self.look("step", change.new), "step")
-        self.results = ipywidgets.VBox([])  # the live traffic, from the first run on
         self.below = ipywidgets.VBox([self.slices, self.steps])
         return view
 
     def close(self) -> None:
         self.asking.stop()
-        for part in (self.slices, self.steps, self.live, self.results, self.below):
+        self.small.close()
+        for part in (self.slices, self.steps, self.below):
             part.layout.close()
             part.close()
         if self.opened is not None:
@@ -117,7 +116,7 @@ class FeedforwardExplorer(OnDevice, Frame):
         if self.ran is not None and self.ran[0] == self.run_settings():
             said = f"{self.ran[1].sentence}\n{said}"
         facts["device"] = self.device_facts()
-        facts["device_modelled"] = self.modelled_words(state) if facts["device"] and not facts["device"]["old"] else ""
+        facts["device_modelled"] = self.beside(facts["device"])
         rows = [*rows, *device_row(facts["device"], "one layer, on a device", len(rows[-1]))]
         return Shown(said, facts, rows, notes, tuple(inputs.ways_to(facts, layer, mesh)))
 
@@ -150,7 +149,9 @@ class FeedforwardExplorer(OnDevice, Frame):
         return f'<style>{STYLE}</style><div class="mw-picks">{_html(shown.facts)}</div>'
 
     def svg(self) -> str:
-        return saved_feedforward(self.value, _chart(self.value)) if self.value else ""
+        if not self.value:
+            return ""
+        return stamped(saved_feedforward(self.value, _chart(self.value)), self.value["device"], ON_A_DEVICE)
 
     def _told_more(self, progress: Progress) -> None:
         """One more point of a figure is known."""
@@ -195,22 +196,9 @@ class FeedforwardExplorer(OnDevice, Frame):
         chosen = layer_facts(layer, mesh, settings["layout"])["chosen"]
         if not chosen:
             inputs.refuse_all(layer, mesh)
-        small = small_layer(chosen, layer, mesh)
-        program, total = small.program, sum(step.times for step in small.program.collectives())
-        total *= program.mesh.size
-        yield Progress(0, total + 1, f"starting {count(program.mesh.size, 'simulated device')}")
-        running = run_watched(small)
-        try:
-            while True:
-                tally = next(running)
-                self._tell(program, tally, "running")
-                yield Progress(tally.n_events, total + 1, f"{tally.n_events:,} of {total:,} events")
-        except StopIteration as end:
-            self.ran = (settings, end.value)
-            self._tell(program, end.value.tally, "finished", end.value.details)
-            return end.value
-        finally:
-            running.close()
+        ran = yield from self.small.steps(small_layer(chosen, layer, mesh), self.drawing)
+        self.ran = (settings, ran)
+        return ran
 
     def device_program(self, settings: State) -> tuple[mtf.Program, str]:
         """The chosen layout's layer at its full size."""
@@ -219,21 +207,13 @@ class FeedforwardExplorer(OnDevice, Frame):
         chosen = layer_facts(layer, mesh, state["layout"])["chosen"]
         return program_of(chosen, layer, mesh), slice_of(math.prod(mesh))
 
-    def _tell(self, program: mtf.Program, tally: Any, how: str, details: str = "") -> None:
-        """The run's traffic so far, in a part that stands from the first run on."""
-        with self.drawing:
-            facts = live_facts(program, tally)
-            self.live.show(facts, tagged_html(f"{program.name} at a small size. {run_words(facts, how)} {details}"))
-            if not self.results.children:
-                self.results.children = (self.live,)
-
     def show_result(self, result: Result) -> None:
         with self.drawing:
             self._redraw()
             self.refresh_still()
 
     def result_part(self) -> ipywidgets.VBox:
-        return self.results
+        return self.small.part
 
     def _stamp(self, result: Result) -> str:
         """Never how long it took, which says nothing about hardware."""
@@ -248,7 +228,7 @@ def _chart(facts: Any) -> str:
 
 
 def _html(facts: Any) -> str:
-    strip = device_html(facts["device"], "One layer on a device", facts["device_modelled"])
+    strip = device_html(facts["device"], ON_A_DEVICE, facts["device_modelled"])
     return f"{feedforward_html(facts, _chart(facts))}{strip}"
 
 

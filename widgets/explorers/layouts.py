@@ -30,7 +30,7 @@ from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.figures.layouts import compared
 from widgets.figures.layouts_charts import growth_chart, memory_chart, ratio_chart, time_chart
 from widgets.figures.layouts_words import sentence, table
-from widgets.figures.on_device import device_html, device_row
+from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.frame import Frame, Offer, Refused, Shown
 from widgets.state import State
 from widgets.views.plot_view import PlotView, saved_charts, still_charts
@@ -42,6 +42,7 @@ START: State = {
 }  # fmt: skip
 CHARTS = {"time": time_chart, "memory": memory_chart, "ratio": ratio_chart, "growth": growth_chart}
 OF_A_STEP = ("batch", "io", "hidden", "rows", "cols", "planes", "chip", "optimizer", "dtype", "passes")
+ON_A_DEVICE = "The best layout on a device"
 CUTS = {"batch": ("rows",), "io": ("planes",), "hidden": ("cols", "planes")}
 
 
@@ -55,7 +56,8 @@ class Layouts(OnDevice, Frame):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.children = [*self.children, self.strip]
+        top, stage, sentence = self.children
+        self.children = [top, stage, self.strip, sentence]
 
     def make_picture(self) -> ipywidgets.Box:
         self.strip = ipywidgets.HTML()
@@ -115,7 +117,7 @@ class Layouts(OnDevice, Frame):
         return program, slice_of(program.mesh.size, settings["chip"])
 
     def _strip(self, shown: Shown) -> str:
-        return device_html(shown.facts["device"], "The best layout on a device")
+        return device_html(shown.facts["device"], ON_A_DEVICE)
 
     def paint(self, shown: Shown) -> None:
         self.strip.value = f'<div class="mw">{self._strip(shown)}</div>'
@@ -126,7 +128,8 @@ class Layouts(OnDevice, Frame):
         return f"{still_charts(make(shown.facts) for make in CHARTS.values())}{self._strip(shown)}"
 
     def svg(self) -> str:
-        return saved_charts(make(self.value) for make in CHARTS.values())
+        charts = saved_charts(make(self.value) for make in CHARTS.values())
+        return stamped(charts, self.value["device"], ON_A_DEVICE)
 
 
 def _parts(state: State, dim: str) -> int:

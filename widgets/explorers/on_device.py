@@ -28,17 +28,19 @@ from tpu_runs.asking import AskingError, in_words, the_class
 from tpu_runs.records import Record
 from widgets.controls import Button, Control
 from widgets.explorers import plan_inputs, run_jobs
+from widgets.explorers.device_line import DeviceLine, differs
 from widgets.explorers.history import OF, History, kind_of
 from widgets.figures.on_device import point_facts
 from widgets.frame import Progress, Result
 from widgets.numbers import origin, quantity
 from widgets.state import State
 
+SIMULATES = "on simulated devices, at a small size"
 JOB = "job"  # among a job's settings: which button it is of
 REPEATS = 5
 
 
-class OnDevice:
+class OnDevice(DeviceLine):
     """What explorers inherit before `Frame`; see the module's text."""
 
     measure: ClassVar[Any] = None  # None: mtfcore.measuring.steps
@@ -73,7 +75,8 @@ class OnDevice:
         own = super().run_buttons() or [Button("stop", None, "Stop", "run", enabled=self.measuring)]
         hint = "on the TPU or GPU of this computer, or of the class"
         device = Button("device", None, "Run on device", own[-1].group, hint, enabled=not self.measuring)
-        return [*own[:-1], device, own[-1]]
+        hinted = [dataclasses.replace(one, hint=one.hint or SIMULATES) if one.name == "run" else one for one in own]
+        return [*hinted[:-1], device, hinted[-1]]
 
     def press_run(self, name: str) -> bool:
         """Handle this button; a class that is asked hears of Stop at once."""
@@ -174,7 +177,7 @@ class OnDevice:
 
     def job_stamp(self, kind: str, record: Record) -> str:
         """What has just ended; a time is a device's or is not said."""
-        said = {"measured": "run on the device", "simulated": "run, and checked", "compiled": "compiled"}
+        said = {"measured": "", "simulated": "run, and checked", "compiled": "compiled"}  # of a device, `stamp` says it
         return "stopped" if record.status == "stopped" else said[kind]
 
     def found(self, kind: str, settings: State | None = None) -> tuple[Record | None, str]:
@@ -186,9 +189,11 @@ class OnDevice:
             return record, differs(record.params, state)
         return None, ""
 
-    def modelled_words(self, settings: State) -> str:
-        """What the model says of the same program, for a strip beside the measured time."""
-        program, topology = self.device_program(settings)
+    def beside(self, point: dict[str, Any] | None) -> str:
+        """What the model says of what a device ran, for a strip; nothing where the settings are others."""
+        if point is None or point["old"]:
+            return ""
+        program, topology = self.device_program(point["params"])
         if not topology:
             return ""
         seconds = mtf.price(program, topology, model="calibrated").seconds
@@ -208,12 +213,6 @@ def slice_of(n_devices: int, chip: str = "v4") -> str:
 def without_job(settings: State) -> State:
     """The settings themselves."""
     return {name: value for name, value in settings.items() if name != JOB}
-
-
-def differs(params: State, state: State) -> str:
-    """In what a record's settings are others, the first two of them."""
-    found = [f"{name.replace('_', ' ')} {value}" for name, value in params.items() if state.get(name) != value]
-    return f"{', '.join(found[:2]) or 'others'}{' …' if len(found) > 2 else ''}"
 
 
 __all__ = ["JOB", "OnDevice", "differs", "kind_of", "slice_of", "without_job"]

@@ -28,7 +28,7 @@ from widgets.explorers.on_device import OnDevice
 from widgets.explorers.one_plan import nearest_limit, planned, setup_of, ways_on
 from widgets.explorers.plan_prices import read_prices
 from widgets.figures import finding_html, finding_words, planner_svg, planner_words
-from widgets.figures.on_device import device_html, device_row
+from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.figures.plans import PHASES, Facts
 from widgets.frame import Progress, Shown
 from widgets.numbers import origin, quantity
@@ -47,6 +47,7 @@ PLANNING = ("topology", "prefill", "decode")
 ENDS = {"batch": (1, 4096), "prefill_batch": (0, 4096),
         "input_tokens": (1, 1 << 20), "output_tokens": (1, 1 << 16), "cached_tokens": (0, 1 << 20),
         "reserve": (0, 50), "limit": (1, 10_000), "most_chips": (1, plan_inputs.MOST_CHIPS)}  # fmt: skip
+ON_A_DEVICE = "A decode step on a device"
 WHAT = {"plan": "plans beside this one", "find": "slices and batches"}
 CACHED = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 AT_A_TIME = (0, 1, 2, 4, 8, 16, 32, 64)
@@ -212,14 +213,16 @@ class Planner(OnDevice, Growing):
         if "rows" in facts:
             return finding_html.finding_html(facts)
         modelled = f"{origin(quantity(facts['step'], 's'), 'modelled')} on {facts['topology']}"
-        strip = device_html(facts["device"], "A decode step on a device", modelled if facts["device"] else "")
+        strip = device_html(facts["device"], ON_A_DEVICE, modelled)
         return f"{planner_svg.planner_html(facts)}{strip}"
 
     def still(self, shown: Shown) -> str:
         return f'<style>{STYLE}</style><div class="mw-picks">{self._html(shown.facts)}</div>'
 
     def svg(self) -> str:
-        return "" if not self.value or "rows" in self.value else planner_svg.planner_file(self.value)
+        if not self.value or "rows" in self.value:
+            return ""
+        return stamped(planner_svg.planner_file(self.value), self.value["device"], ON_A_DEVICE)
 
     def call_code(self) -> str:
         finding = self.state["mode"] == "find"

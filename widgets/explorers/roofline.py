@@ -23,7 +23,7 @@ from widgets.explorers.estimates import Setup
 from widgets.explorers.layer_steps import layer_steps, outside_seconds, priced, roof
 from widgets.explorers.on_device import OnDevice
 from widgets.explorers.plan_finding import possible
-from widgets.figures.on_device import device_row
+from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.figures.roofline import Facts, side
 from widgets.figures.roofline_svg import roofline_svg, saved_rooflines
 from widgets.figures.roofline_words import PHASES, sentence, table
@@ -64,7 +64,8 @@ class Roofline(OnDevice, Frame):
             *plan_inputs.slice_controls(state),
             *plan_inputs.type_controls(state),
             *(Choice(phase, state[phase], phase, "Partition", options=options) for phase in PHASES),
-            Choice("phase", self.phase, "on a device", "run", options=plan_inputs.choices(*PHASES)),
+            Choice("phase", self.phase, "phase", "run", "which one Run on device takes",
+                   options=plan_inputs.choices(*PHASES)),
         ]  # fmt: skip
 
     def edit(self, state: State, name: str, value: Any) -> State:
@@ -92,7 +93,8 @@ class Roofline(OnDevice, Frame):
         rows = table(facts)
         for phase in PHASES:
             rows += device_row(facts[phase]["device"], f"{phase}, on a device", len(rows[0]))
-        facts["device"] = facts[self.phase]["device"]
+        facts["device"], facts["phase"] = facts[self.phase]["device"], self.phase
+        facts["device_modelled"] = self.beside(facts["device"])
         return Shown(sentence(facts), facts, rows)
 
     # On a device --------------------------------------------------------------------------------------------------
@@ -120,7 +122,9 @@ class Roofline(OnDevice, Frame):
         return f'<style>{STYLE}</style><div class="mw-picks">{_html(shown.facts)}</div>'
 
     def svg(self) -> str:
-        return saved_rooflines(self.value) if self.value else ""
+        if not self.value:
+            return ""
+        return stamped(saved_rooflines(self.value), self.value["device"], f"{self.value['phase']} on a device")
 
     def call_code(self) -> str:
         always = ("model", "topology", "batch")
@@ -130,7 +134,8 @@ class Roofline(OnDevice, Frame):
 
 def _html(facts: Facts) -> str:
     slots = "".join(f'<div class="mw-slot">{roofline_svg(facts, phase)}</div>' for phase in PHASES)
-    return f'<div class="mw-charts">{slots}</div>'
+    strip = device_html(facts["device"], f"{facts['phase'].capitalize()} on a device", facts["device_modelled"])
+    return f'<div class="mw-charts">{slots}</div>{strip}'
 
 
 def of_phase(state: State, phase: str) -> State:

@@ -122,7 +122,7 @@ class RunExplorer(OnDevice, Frame):
         facts = columns(state, program, state["topology"], records, old)
         facts |= notes_of({kind: each for kind, each in records.items() if kind not in old}, program)
         facts |= {
-            "old": old, "title": self.title(state),
+            "old": old, "title": self.title(state), "device": self.device_facts(),
             "history": listed(self.history, self.start), "missing": self.missing(state),
             "heads": heads(records, run_published.row_of(state)),
         }  # fmt: skip

@@ -31,7 +31,7 @@ from widgets.explorers.mesh_controls import axis_boxes, moved_axis
 from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.explorers.planned import write_place, write_text
 from widgets.explorers.run_program import MOVES, collective
-from widgets.figures.on_device import device_html, device_row
+from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html
 from widgets.figures.traffic_words import table, why
@@ -45,6 +45,7 @@ START: State = {
 }  # fmt: skip
 LOOKING = ("hop", "n_bytes")  # a run moves small arrays, whatever is drawn
 LARGEST = 1 << 30
+ON_A_DEVICE = "The collective on a device"
 ORDERS = (("at_once", "all at once"), ("in_turn", "one after another"))
 _WAYS = tuple((way, words.split(":")[0]) for way, words in WAYS.items())
 
@@ -58,7 +59,8 @@ class Traffic(OnDevice, Frame):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.children = [*self.children, self.strip, self.results]  # below the sentence, near the controls
+        top, stage, sentence = self.children
+        self.children = [top, stage, self.strip, sentence, self.results]
 
     def make_picture(self) -> TrafficView:
         view = TrafficView()
@@ -124,13 +126,13 @@ class Traffic(OnDevice, Frame):
         self.strip.value = f'<div class="mw">{self._strip(shown)}</div>'
 
     def _strip(self, shown: Shown) -> str:
-        return device_html(shown.facts["device"], "The collective on a device")
+        return device_html(shown.facts["device"], ON_A_DEVICE)
 
     def still(self, shown: Shown) -> str:
         return f"{still_hops(shown.facts, shown.facts['hop'])}{self._strip(shown)}"
 
     def svg(self) -> str:
-        return saved_hops(self.value, self.value["hop"])
+        return stamped(saved_hops(self.value, self.value["hop"]), self.value["device"], ON_A_DEVICE)
 
     def call_code(self) -> str:
         always = ("kind", "mesh", "way")

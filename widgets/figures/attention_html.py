@@ -15,11 +15,13 @@ from typing import Any
 
 from widgets.figures.attention_svg import PARTS, WORDS, cache_svg, context_svg, memory_svg, steps_svg, time_svg
 from widgets.figures.bars_svg import legend
+from widgets.figures.on_device import device_html, stamped
 from widgets.figures.planner_svg import answers_html
 from widgets.figures.svg import tag
 from widgets.numbers import origin, quantity, tagged_html
 
 Facts = dict[str, Any]
+ON_A_DEVICE = "A decode step on a device"
 HEAD = ("", "batch", "printed", "ours", "")
 
 
@@ -27,7 +29,8 @@ def attention_html(facts: Facts) -> str:
     """Answers above; two columns: what is held and how far it goes, what is sent and how long it takes."""
     marks = legend([(WORDS[part], colour) for part, colour in PARTS.items()])
     left = f"{cache_svg(facts)}{memory_svg(facts)}{marks}{table_1(facts)}{context_svg(facts)}"
-    slots = "".join(f'<div class="mw-slot">{each}</div>' for each in (left, f"{steps_svg(facts)}{time_svg(facts)}"))
+    right = f"{steps_svg(facts)}{time_svg(facts)}{device_html(facts.get('device'), ON_A_DEVICE)}"
+    slots = "".join(f'<div class="mw-slot">{each}</div>' for each in (left, right))
     return f'{answers_html(answers(facts))}<div class="mw-charts">{slots}</div>'
 
 
@@ -42,8 +45,9 @@ def attention_file(facts: Facts, width: float = 420.0) -> str:
     placed = [tag("g", chart, transform=f"translate({x:.0f} {y:.0f})")
               for (x, y), chart in zip(corners, charts(facts), strict=True)]  # fmt: skip
     size = {"width": 2 * width, "height": 660}
-    return tag("svg", tag("rect", **size, fill="#fff"), *placed, **size, color="#111",
-               xmlns="http://www.w3.org/2000/svg")  # fmt: skip
+    drawn = tag("svg", tag("rect", **size, fill="#fff"), *placed, **size, color="#111",
+                xmlns="http://www.w3.org/2000/svg")  # fmt: skip
+    return stamped(drawn, facts.get("device"), ON_A_DEVICE)
 
 
 def answers(facts: Facts) -> Iterator[tuple[str, str, str]]:

@@ -168,7 +168,7 @@ def time_svg(facts: Facts) -> str:
         inside.append(_ring(axes, context, ms, f"Figure 8, by batch, {context:,} tokens: {ms} ms, published"))
     if device:
         at = axes.x(device["params"]["context"]), axes.y(1e3 * device["seconds"])
-        inside.append(device_mark(device, *at))
+        inside.append(device_mark(device, *at, labels))
     if not lines:
         inside.append(text(times["waits"], 70, HEIGHT / 2, WIDTH - 90, 11, font_style="italic"))
     return axes.svg(*inside, label="time of a decode step over the context; numbers in the details",

@@ -5,7 +5,8 @@
     '<svg'
 
 A bar too long for its chart is cut at the rim, and its words still say how long it is. What can be picked carries
-`pick`. Colour never stands alone: each part has its words. Next file to read: `plans`.
+`pick`; a star on a bar's line is a measured time. Colour never stands alone: each part has its words.
+Next file to read: `plans`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from widgets.figures.log_axes import GREY
+from widgets.figures.on_device import SPIKE, device_mark
 from widgets.figures.svg import tag, text
 
 WIDTH, LEFT, RIGHT, HEAD, ROW = 420.0, 92.0, 84.0, 26.0, 24.0
+NUMBER = 50.0  # about as long as a number with its unit is
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Bar:
     chosen: bool = False
     reason: str = ""
     hint: str = ""
+    measured: dict[str, Any] | None = None  # a device's time, as a star on the same axis
 
 
 def bars_svg(
@@ -78,6 +83,10 @@ def _bar(bar: Bar, y: float, top: float) -> str:
     else:
         end, drawn = _parts(bar, y, top)
         inside += drawn
+        if bar.measured:
+            at = _place(bar.measured["seconds"], top)
+            inside.append(device_mark(bar.measured, at, y + ROW / 2 - 1))
+            end = at + SPIKE if end - SPIKE < at < end + SPIKE + NUMBER else end  # words do not lie on the star
         inside.append(text(bar.says, end + 5, y + 15, 0, 11.5, font_weight=weight))
     hint = tag("title", html.escape(bar.hint)) if bar.hint else ""
     total = sum(part.value for part in bar.parts)

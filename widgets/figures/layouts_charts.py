@@ -16,7 +16,7 @@ from typing import Any
 
 from mtfcore.costs.first_paper.memory import PARTS
 from widgets.figures.layouts import Facts
-from widgets.figures.on_device import COLOUR, OLD, point_words
+from widgets.figures.layouts_star import lift, measured
 from widgets.numbers import quantity
 from widgets.theme import AXES, COMPUTE, LINKS
 
@@ -37,10 +37,14 @@ def time_chart(facts: Facts) -> Facts:
     top = min(1.2 * times[-1], 4 * times[0])  # what is much slower than the fastest is cut
     parts = (("computing", "compute", COMPUTE), ("sending", "communicate", LINKS))
     data = [_bars(facts, words, colour, lambda row, key=key: row[key], "s") for words, key, colour in parts]
-    if point := facts.get("device"):
-        top = max(top, 1.2 * point["seconds"])
-        data.append(_measured(facts, point))
-    return _chart(facts, "Time of a step (modelled)", data, top, "s", lambda row: row["seconds"])
+    point = facts.get("device")
+    if point:
+        top = max(top, min(1.2 * point["seconds"], 4 * top))
+        data.append(measured(facts["best"] or 0, point, top))
+    chart = _chart(facts, "Time of a step (modelled)", data, top, "s", lambda row: row["seconds"])
+    if point:
+        lift(chart["layout"]["annotations"], data[-1], top)
+    return chart
 
 
 def memory_chart(facts: Facts) -> Facts:
@@ -95,15 +99,6 @@ def growth_chart(facts: Facts) -> Facts:
 # ---- parts
 
 
-def _measured(facts: Facts, point: Facts) -> Facts:
-    """The layout that was best as a device ran it, over its bar; grey and hollow where it is of other settings."""
-    marker = {"color": OLD, "symbol": "star-open"} if point["old"] else {"color": COLOUR, "symbol": "star"}
-    return {
-        "type": "scatter", "mode": "markers", "name": "measured", "x": [facts["best"] or 0], "y": [point["seconds"]],
-        "marker": {**marker, "size": 13}, "hoverinfo": "text", "hovertext": [point_words(point)],
-    }  # fmt: skip
-
-
 def _bars(facts: Facts, words: str, colour: str, value: Any, unit: str, says: Any = None) -> Facts:
     shown = [(n, row) for n, row in enumerate(facts["rows"]) if not row["fault"]]
     says = says or (lambda row: f"{words} {quantity(value(row), unit)} modelled")
@@ -117,8 +112,10 @@ def _bars(facts: Facts, words: str, colour: str, value: Any, unit: str, says: An
 def _legend(data: list[Facts]) -> str:
     """Names beside their colours, in the title: plotly's own legend wraps over the title where a page is narrow."""
     marks = (
-        f'<span style="color:{trace["marker"]["color"]}">■</span> {trace["name"]}' for trace in data if trace["name"]
-    )
+        f'<span style="color:{trace["marker"]["color"]}">{"★" if "star" in str(trace["marker"].get("symbol")) else "■"}'
+        f"</span> {trace['name']}"
+        for trace in data if trace["name"]
+    )  # fmt: skip
     return f'<span style="font-size:11px">{"   ".join(marks)}</span>'
 
 

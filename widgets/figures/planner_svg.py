@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from widgets.figures.bars_svg import Bar, Part, bars_svg
 from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, money, shares, waits_for
@@ -143,6 +144,9 @@ def partitions_svg(facts: Facts, phase: str) -> str:
     top = min(known[-1], CUT * known[0]) if known else 1.0
     order = sorted(found, key=lambda name: (found[name]["seconds"] is None, found[name]["seconds"] or 0.0))
     bars = [_partition(facts, phase, name) for name in order]
+    if phase == "decode" and (point := facts.get("device")):
+        top = max(top, min(1.1 * point["seconds"], CUT * top))
+        bars = [replace(bar, measured=point) if bar.chosen else bar for bar in bars]
     what = "Prefill by partition" if phase == "prefill" else "A token by partition"
     pinned = facts["pinned"][phase]
     note = f"pinned to {pinned}; pick it again for the best"

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from widgets.figures.labels import Labels
 from widgets.figures.log_axes import GREY, LogAxes
-from widgets.figures.on_device import device_mark
+from widgets.figures.on_device import SPIKE, device_mark
 from widgets.figures.roofline import WORDS, Facts, ridge
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
@@ -31,11 +31,11 @@ NEAR = 9  # pixels within which marks are one
 def roofline_svg(facts: Facts, phase: str) -> str:
     """One phase's chart."""
     side, roof = facts[phase], facts["roof"]
-    axes = _axes(roof)
+    axes, labels = _axes(roof), Labels(WIDTH, PLOT)
     inside = [
         *axes.ground(f"{phase.capitalize()}: {side['about']} (modelled)"), *_roof(axes, roof),
-        *_layer(axes, side), *_marks(axes, side, facts["chosen"], roof["peak"]),
-        *_strip(axes, side, facts["chosen"]), *_largest(axes, side), *_device(axes, side),
+        *_layer(axes, side), *_marks(axes, side, facts["chosen"], roof["peak"], labels),
+        *_strip(axes, side, facts["chosen"]), *_largest(axes, side), *_device(axes, side, labels),
     ]  # fmt: skip
     label = f"roofline of a layer, {phase}; its numbers stand in the table of the details"
     drawn = tag("g", *inside)
@@ -106,11 +106,12 @@ def groups(axes: LogAxes, steps: Sequence[Facts]) -> list[list[Facts]]:
     return [group for *_, group in found]
 
 
-def _marks(axes: LogAxes, side: Facts, chosen: str, peak: float) -> Iterator[str]:
+def _marks(axes: LogAxes, side: Facts, chosen: str, peak: float, labels: Labels) -> Iterator[str]:
     """Every group, and its numbers where there is room."""
-    found, labels = groups(axes, side["steps"]), Labels(axes.width, PLOT)
-    top = axes.y(peak)
+    found, top = groups(axes, side["steps"]), axes.y(peak)
     labels.block((0, 0, axes.width, top + 2))  # the roof's own words
+    if side.get("device"):
+        labels.avoid(*_point(axes, side["device"]), SPIKE)
     for group in found:
         labels.avoid(*_at(axes, group), _radius(group, side))
     for group in found:
@@ -190,10 +191,14 @@ def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
         yield text("compute" if bound == "compute" else WORDS[bound], place + 12, top + 33, 0, 10)
 
 
-def _device(axes: LogAxes, side: Facts) -> Iterator[str]:
+def _device(axes: LogAxes, side: Facts, labels: Labels) -> Iterator[str]:
     """The whole phase as it was measured, at its planned FLOPs a byte."""
     if point := side.get("device"):
-        yield device_mark(point, axes.x(point["intensity"]), axes.y(point["rate"]), data_rate=f"{point['rate']:.6g}")
+        yield device_mark(point, *_point(axes, point), labels, data_rate=f"{point['rate']:.6g}")
+
+
+def _point(axes: LogAxes, point: Facts) -> tuple[float, float]:
+    return axes.x(point["intensity"]), axes.y(point["rate"])
 
 
 def _largest(axes: LogAxes, side: Facts) -> Iterator[str]:

@@ -27,6 +27,7 @@ WAITS = {"launch": "starting collectives", "link": "links", "hops": "hops", "hbm
 MISSING = {
     "compiled": "press Compile", "measured": "press Run on device", "published": "no row of the papers is this",
 }  # fmt: skip
+SHORT = 12  # letters that have room behind a bar
 STYLE = """.mw-runs{position:relative;padding-bottom:4.8em}.mw-runs .mw-list{height:128px}
 .mw-runs .mw-list td{white-space:normal;vertical-align:top}
 .mw-runs .mw-from{display:none;position:absolute;left:0;right:0;bottom:0;height:4.6em;overflow:auto;padding:2px 6px;
@@ -40,7 +41,10 @@ border-bottom:1px solid var(--jp-border-color2,#ccc)}
 background:var(--jp-layout-color0,#fff)}
 .mw-side .mw-by{display:inline-block;font-size:.85em;min-width:5em}.mw-side .mw-old{opacity:.55}
 .mw-side th .mw-by{display:block;min-height:1.45em;font-weight:400}.mw-side .mw-origin{font-size:.75em}
-.mw-about{min-height:3em}"""
+.mw-about{min-height:3em}
+@media (max-width:700px){.mw-side{font-size:11px}.mw-side td,.mw-side th{padding-left:5px}
+.mw-side th[scope=row]{white-space:normal;min-width:64px}.mw-side td .mw-origin{display:block;border:0;text-align:right}
+.mw-side .mw-by{display:block;min-width:0;min-height:1.5em}}"""
 
 
 def run_html(facts: Facts) -> str:
@@ -62,7 +66,8 @@ def bars(facts: Facts) -> str:
     known = [cell["value"] for column, cell in cells.items() if cell and column not in facts["old"]]
     drawn = [_modelled(facts), *(_bar(facts, column) for column in COLUMNS[1:])]
     note = f"waits most for {WAITS[facts['bottleneck']]} (modelled)"
-    return bars_svg(f"Seconds of one launch on {facts['topology']}", drawn, max(known, default=1.0), rows=4,
+    top = 1.25 * max(known, default=1.0)  # so that a number and its error have room behind the longest bar
+    return bars_svg(f"Seconds of one launch on {facts['topology']}", drawn, top, rows=4,
                     name="seconds", note=note)  # fmt: skip
 
 
@@ -84,7 +89,8 @@ def _bar(facts: Facts, column: str) -> Bar:
     else:
         pairs = (("computing, HBM", work, ONE["compiled"]), ("collectives that nothing hides", links, LINKS))
         parts = tuple(Part(part["value"], colour, f"{name}: {part['text']}, modelled") for name, part, colour in pairs)
-    return Bar(column, parts, f"{_says(cell)}{f', for {old}' if old else ''}", hint=cell["words"])
+    said = f", for {old}" if len(old) < SHORT else ", other settings"  # the table's head names them
+    return Bar(column, parts, f"{_says(cell)}{said if old else ''}", hint=cell["words"])
 
 
 def _says(cell: Facts) -> str:

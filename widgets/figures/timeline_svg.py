@@ -17,7 +17,7 @@ from mtfcore.compiling.timeline import COMPUTE
 from widgets.figures.log_axes import GREY
 from widgets.figures.svg import tag, text
 from widgets.figures.timeline import FULL, UPPER, Facts, span
-from widgets.figures.timeline_words import bar_text, bar_words, heading
+from widgets.figures.timeline_words import FROM, bar_text, bar_words, heading
 from widgets.numbers import quantity
 from widgets.theme import COMPUTE as COMPUTE_COLOUR
 from widgets.theme import LINKS, axis_colours
@@ -67,7 +67,7 @@ def labels_svg(panels: Sequence[Facts]) -> str:
     """Headings and the names of the rows, which do not move when the bars do; headings run on over the bars."""
     inside = []
     for one, top in zip(panels, tops(panels), strict=True):
-        inside.append(text(heading(one), 4, top + 16, 0, 12, font_weight="bold"))
+        inside.append(_head(one, top))
         for row, y in _places(one, top).items():
             inside.append(text(row, LABELS - 16, y + ROW / 2 + 4, LABELS - 14, 12, text_anchor="end"))
             if row != COMPUTE and _one_way(one, row):
@@ -98,6 +98,13 @@ def _one_way(one: Facts, row: str) -> bool:
 
 def _percent(share: float) -> str:
     return f"{100 * min(max(share, 0.0), 1.0):.4f}%"
+
+
+def _head(one: Facts, top: float) -> str:
+    """The line above a panel; a narrow page leaves out what its sentence says again."""
+    before, origin, after = html.escape(heading(one)).partition(f" {FROM}")
+    return tag("text", before, tag("tspan", origin, cls="mw-wide"), after, x=4, y=top + 16, font_size=12,
+               font_weight="bold")  # fmt: skip
 
 
 def _axis(panels: Sequence[Facts]) -> Iterator[str]:

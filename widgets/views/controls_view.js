@@ -136,7 +136,7 @@ function render({ model, el }) {
   }
   function drawRun() {
     const { busy, done, total, text } = model.get("progress");
-    run.hidden = !busy && !text;
+    run.hidden = !busy && !text && !kept.has("stop");  // what can be run keeps the room for its line
     run.dataset.busy = busy;
     bar.max = total; bar.value = done; bar.hidden = !busy;
     words.textContent = text;
