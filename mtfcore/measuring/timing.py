@@ -15,7 +15,7 @@ With fewer devices than the mesh needs, one device's share runs instead (`share`
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from mtfcore.errors import LayoutError, nearest, refuse
@@ -55,6 +55,7 @@ def steps(
 ) -> Generator[Progress, None, Measured]:  # fmt: skip
     """The same, told before each of its parts; whoever stops asking ends it there. Returns what `measure` does."""
     _expect(program, on, repeats, warm_up, share, check)
+    _expect_model(arrays, topology, model)
     total = repeats + warm_up + 3
     subject = _subject(program, arrays, on, share, topology, model)
     expect_room(subject)
@@ -196,4 +197,20 @@ def _expect(program: object, on: object, repeats: object, warm_up: object, share
         faults.append(f"share is {share!r:.100}; expected True, False or 'auto'")
     if not isinstance(check, bool):
         faults.append(f"check is {check!r:.100}; expected True or False")
+    refuse(faults, "measure")
+
+
+def _expect_model(arrays: object, topology: Any, model: object) -> None:
+    """What only a share uses is refused without one too, or a slip of the pen would be seen on the chip alone."""
+    from mtfcore.costs.pricing.constants import Constants
+    from mtfcore.costs.pricing.step_time import MODELS
+    from mtfcore.topologies import topology as as_topology
+
+    if topology is not None:
+        as_topology(topology)
+    faults = []
+    if not (isinstance(model, Constants) or model in MODELS):
+        faults.append(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
+    if arrays is not None and not isinstance(arrays, Iterable):
+        faults.append(f"arrays is {arrays!r:.100}; the inputs by name or in order, or None to have them made")
     refuse(faults, "measure")

@@ -145,6 +145,10 @@ def test_faults_are_told_all_at_once():
         mtf.measure(layers(), on="tpu", repeats=0, warm_up=-1, share="yes", check=1)
     for word in ("on is 'tpu'", "repeats is 0", "warm_up is -1", "share is 'yes'", "check is 1"):
         assert word in str(fault.value)
+    for odd, said in (({"arrays": 5}, "arrays is 5"), ({"model": "zz"}, "no model of time 'zz'"),
+                      ({"topology": "v9:2x2"}, "no topology 'v9:2x2'")):  # fmt: skip
+        with pytest.raises(mtf.LayoutError, match=said):
+            mtf.measure(layers(), **{"on": "simulated", **odd})
     with pytest.raises(mtf.LayoutError, match="expected a program"):
         mtf.measure(object(), on="simulated")
 
