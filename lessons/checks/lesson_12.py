@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from widgets.learning.exercises import Case, at_most, equal, holds
+from widgets.numbers import count
 
 from .book import exercise
 
@@ -29,7 +30,7 @@ def waited(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
         events = _events(kind, rng)
         total, waits = _walk(events)
         given = answer(list(events))
-        what = " ".join(_shown(event) for event in events)
+        what = "; ".join(" ".join(map(str, event)) for event in events)
         pair = isinstance(given, tuple | list) and len(given) == 2
         yield holds(f"{what}: the answer", pair, "two numbers", f"{given!r:.60}")
         yield equal(f"{what}: in all", total, given[0], "s")
@@ -64,10 +65,6 @@ def _walk(events: Sequence[Event]) -> tuple[int, int]:
             late = max(0, ends[rest[0]] - now)
             now, waits = now + late, waits + late
     return now, waits
-
-
-def _shown(event: Event) -> str:
-    return " ".join(map(str, event)) + ";"
 
 
 # ---- exercise 2: work between start and done -----------------------------------------------------------------------
@@ -109,20 +106,25 @@ def _budget(messages: Mapping[str, int], works: Works) -> int:
 
 def _fault(given: Any, messages: Mapping[str, int], works: Works) -> str:
     """Why it is no schedule; empty if it is one."""
-    listed = isinstance(given, list | tuple) and all(isinstance(e, tuple | list) and len(e) == 2 for e in given)
-    if not listed:
-        return f"{given!r:.60} is no list of pairs"
+    if not isinstance(given, list | tuple):
+        return f"{given!r:.60}, no list"
+    if odd := [event for event in given if not isinstance(event, tuple | list) or len(event) != 2]:
+        return f"{odd[0]!r:.60}, no pair"
     wanted = [("start", name) for name in messages] + [("done", name) for name in messages]
     wanted += [("work", n) for n in range(len(works))]
     events = [tuple(event) for event in given]
     if wrong := [event for event in wanted if events.count(event) != 1]:
-        return f"{wrong[0]} stands there {events.count(wrong[0])} times"
+        return f"{wrong[0]} {count(events.count(wrong[0]), 'time')}"
     if len(events) != len(wanted):
         return f"{next(event for event in events if event not in wanted)!r:.60} is no part of the task"
     place = {event: n for n, event in enumerate(events)}
-    early = [name for name in messages if place["done", name] < place["start", name]]
-    early += [f"work {n}" for n, (_, needs) in enumerate(works) if needs and place["work", n] < place["done", needs]]
-    return f"{early[0]} is done before what it needs" if early else ""
+    early = [f"done {name} before its start" for name in messages if place["done", name] < place["start", name]]
+    early += [
+        f"work {n} before the done it needs"
+        for n, (_, needs) in enumerate(works)
+        if needs and place["work", n] < place["done", needs]
+    ]
+    return early[0] if early else ""
 
 
 # ---- exercise 3: where a number comes from -------------------------------------------------------------------------

@@ -189,4 +189,4 @@ def body(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
         )
         summed = jax.shard_map(lambda x, w: jax.lax.psum(x @ w, "x"), out_specs=P(), **specs)
         allowed, sent = (mtf.count(each, x, w).link_bytes for each in (summed, fn))
-        yield at_most(f"{what}: sent", allowed // 2, sent, "bytes sent by a device")
+        yield at_most(f"{what}: sent", allowed // 2, sent, "counted bytes sent by a device")

@@ -51,16 +51,21 @@ brought = json.loads("""{
 }""")
 
 
-def read_config(said):
+def written(said):
+    """A folder that holds this as its config.json, as a checkpoint's does."""
     folder = pathlib.Path(tempfile.mkdtemp()) / "yours"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(said))
-    return mtf.model.config(folder)
+    return folder
+
+
+def read_config(said):
+    return mtf.model.config(written(said))
 
 
 cfg = read_config(brought)
 predict("13 parameters", "How many parameters has it? Count the matrices of one layer, times the layers, and the table "
-        "of the vocabulary once.", unit="billion parameters, to one digit behind the point")
+        "of the vocabulary once. One digit behind the point will do.", unit="billion parameters")
 
 # %% tags=["solution"]
 predict.record("13 parameters", 3.2)
@@ -134,21 +139,22 @@ predict.show("13 cheapest", min(kept_promise)[1])
 # memory rather than for links (`est.parts` has both). With a price for an hour of each kind you can compare kinds:
 # `price_per_chip_hour=` gives `est.cost_per_million_tokens` in your own money. We print no prices, for they change.
 #
-# The planner does the same search with all partitions and more slices. **Try:** choose *find slices under a limit*, 25 ms
-# and 2,048 tokens, and look which slice comes first; then 10 ms, and look what leaves the list. Put your own sizes in: it
-# also takes a file, whose path you write into the box of the model.
+# The planner does the same search with all partitions and more slices. It reads the same file, whose path stands in the
+# box of the model, and starts with the cheapest of the list: does it agree? **Try:** choose *find slices under a limit*,
+# 25 ms and 2,048 tokens, and look which slice comes first; then 10 ms, and look what leaves the list. Then write the path
+# of your own file into the box.
 
 # %%
 from widgets import planner
 
-planner("llama-3.1-8b", topology="v5e:2x4", batch=64)
+planner(str(written(brought)), topology="v5e:2x4", batch=256, output_tokens=256, weights="bf16")
 
 # %% [markdown]
 # ## 3 · Defend it
 #
 # A modelled number is a claim. Its first critic is the compiler: it has no opinion about your layout and no reason to be
 # kind. Plan the very step that you want to buy and have it compiled for the slice, as lesson 12 did. Here it is the second
-# of the list, for somebody who has only 64 readers: four v5e, at the last token of an answer.
+# of the list, for somebody who has only 64 readers: four v5e, at the last token of an answer. It takes some seconds.
 
 # %%
 from mtfcore.compiling.process import GET, has_compiler

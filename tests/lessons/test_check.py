@@ -42,6 +42,13 @@ def test_one_is_singular(check):
     assert "yours gives 1 row." in report.message and "1 case tried" in report._repr_html_()
 
 
+@pytest.mark.parametrize("what, unit, said", [("sent", "bytes", True), ("sent", "counted bytes", False),
+                                             ("bytes from jaxpr", "rows", False)])  # fmt: skip
+def test_only_numbers_of_modelled_bytes_are_called_modelled(check, what, unit, said):
+    exercise("99 bytes", task="t", hint="h", bigger_hint="b")(lambda answer, rng: iter([equal(what, 8, answer, unit)]))
+    assert ("Bytes and FLOPs here are modelled." in repr(check("99 bytes", 8))) == said
+
+
 def test_a_wrong_answer_names_expected_unit_and_place(check):
     report = check("99 half", lambda n: n // 2 + 1)
     assert report.state == "try again"

@@ -445,10 +445,10 @@ WRONG = {
     "12 schedule": [
         (lambda messages, works: _in_turn(messages, works), "takes: expected at most"),
         (lambda messages, works: _in_turn(messages, works, free_first=True), "takes: expected at most"),
-        (lambda messages, works: [("work", n) for n in range(len(works))], "stands there 0 times"),
+        (lambda messages, works: [("work", n) for n in range(len(works))], "0 times"),
         (lambda messages, works: [*(("start", m) for m in messages), *(("work", n) for n in range(len(works))),
-                                  *(("done", m) for m in messages)], "is done before what it needs"),
-        (lambda messages, works: list(messages), "no list of pairs"),
+                                  *(("done", m) for m in messages)], "before the done it needs"),
+        (lambda messages, works: list(messages), "no pair"),
     ],
     "12 label": [
         (lambda number: {"plan": "modelled", "jaxpr": "counted", "paper": "published", "compiler": "compiled",

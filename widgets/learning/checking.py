@@ -11,6 +11,7 @@ ones again. Read next: `exercises.py`, and `lessons/checks/` for the checks them
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ class Report:
 
     def _notes(self) -> list[str]:
         """Where the cases' numbers come from, and what the progress file has to say."""
-        priced = any(unit in str(case) for case in self.cases for unit in ("bytes", "FLOPs"))
+        priced = any(re.search(r"\d (bytes|FLOPs)", str(case)) for case in self.cases)
         return ["Bytes and FLOPs here are modelled."] * priced + [self.progress.note] * bool(self.progress.note)
 
     def _repr_html_(self) -> str:
