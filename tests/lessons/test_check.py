@@ -42,10 +42,15 @@ def test_one_is_singular(check):
     assert "yours gives 1 row." in report.message and "1 case tried" in report._repr_html_()
 
 
-@pytest.mark.parametrize("what, unit, said", [("sent", "bytes", True), ("sent", "counted bytes", False),
-                                             ("bytes from jaxpr", "rows", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "unit", "said"),
+    [("sent", "bytes", True), ("sent", "counted bytes", False), ("bytes from jaxpr", "rows", False)],
+)
 def test_only_numbers_of_modelled_bytes_are_called_modelled(check, what, unit, said):
-    exercise("99 bytes", task="t", hint="h", bigger_hint="b")(lambda answer, rng: iter([equal(what, 8, answer, unit)]))
+    def tried(answer, rng):
+        yield equal(what, 8, answer, unit)
+
+    exercise("99 bytes", task="Eight.", hint="4 + 4", bigger_hint="8", solution=lambda: "8")(tried)
     assert ("Bytes and FLOPs here are modelled." in repr(check("99 bytes", 8))) == said
 
 
