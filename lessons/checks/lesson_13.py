@@ -79,7 +79,7 @@ def choose(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
         best = _cheapest(offers, limit)
         given = answer([dict(offer) for offer in offers], limit)
         found = next((offer for offer in offers if offer["name"] == given), None)
-        why = _why(found, limit) if found else f"{given!r:.40} is no offer's name" if given != "none" else "no offer"
+        why = _why(found, limit) if found else "no offer's name" if given != "none" else "no offer"
         yield Case(f"{len(offers)} offers, {1e3 * limit:.0f} ms ({kind})", given == best, best, f"{given!r:.40}: {why}")
 
 

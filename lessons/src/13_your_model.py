@@ -106,10 +106,10 @@ batches = np.array([1, 4, 16, 64, 256])
 slices_asked = ("v5e:1x1", "v5e:2x2", "v5e:2x4", "v5e:4x4", "v6e:1x1", "v6e:2x2", "v4:2x2x1", "h100:1", "h100:4")
 promise = {"input_tokens": 2048, "output_tokens": 256, "weights": "bf16"}
 asked = {name: mtf.costs.inference(cfg, name, batch=batches, **promise) for name in slices_asked}
+print("ms a token (modelled; * does not fit)\nbatch   ", *(f"{batch:5} " for batch in batches))
 for name, est in asked.items():
     cells = [f"{1e3 * s:5.1f}{' ' if fits else '*'}" for s, fits in zip(est.step_seconds, est.fits)]
-    kind = "calibrated" if est.is_calibrated else "a bound"
-    print(f"{name:9} ms a token at batch 1, 4, 16, 64, 256: {'  '.join(cells)}  (modelled, {kind}; * does not fit)")
+    print(f"{name:8}", *cells, "calibrated" if est.is_calibrated else "a bound")
 
 # %% [markdown]
 # That table has three traps. A small batch is fast and dear: the whole slice reads its weights for one reader. What does
