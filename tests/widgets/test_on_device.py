@@ -15,6 +15,7 @@ from widgets.explorers import plan_finding
 from widgets.explorers.roofline import priced_of
 from widgets.figures import attention_svg
 from widgets.figures.layouts_charts import time_chart
+from widgets.figures.on_device import OLD
 from widgets.frame import Frame
 
 EXPLORERS = {
@@ -120,7 +121,7 @@ def test_the_best_layout_stands_as_a_star_on_the_axis_of_seconds(monkeypatch):
     star = time_chart(explorer.value)["data"][-1]
     assert star["y"] == [3e-3] and star["x"] == [explorer.value["best"]] and "[measured]" in star["hovertext"][0]
     explorer.state = {**explorer.state, "batch": 4096}
-    assert time_chart(explorer.value)["data"][-1]["marker"]["symbol"] == "star-open"
+    assert time_chart(explorer.value)["data"][-1]["marker"]["color"] == OLD
 
 
 FINDING = {"mode": "find", "model": "palm-8b", "chips": "v4", "most_chips": 1, "limit": 99}

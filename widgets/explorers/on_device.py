@@ -45,7 +45,7 @@ class OnDevice(DeviceLine):
 
     measure: ClassVar[Any] = None  # None: mtfcore.measuring.steps
     chips: ClassVar[Any] = None  # None: mtfcore.measuring.chip_state
-    instead: ClassVar[str] = "the same runs simulated by Run"
+    instead: ClassVar[str] = "Run does the same on simulated devices"
     repeats = REPEATS
 
     def __init__(self, **settings: Any) -> None:

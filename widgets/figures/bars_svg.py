@@ -81,13 +81,14 @@ def _bar(bar: Bar, y: float, top: float) -> str:
     if bar.reason:
         inside.append(text(bar.reason, LEFT, y + 15, WIDTH - LEFT - 4, 11, font_style="italic"))
     else:
-        end, drawn = _parts(bar, y, top)
+        (end, drawn), says = _parts(bar, y, top), bar.says
         inside += drawn
         if bar.measured:
             at = _place(bar.measured["seconds"], top)
             inside.append(device_mark(bar.measured, at, y + ROW / 2 - 1))
-            end = at + SPIKE if end - SPIKE < at < end + SPIKE + NUMBER else end  # words do not lie on the star
-        inside.append(text(bar.says, end + 5, y + 15, 0, 11.5, font_weight=weight))
+            if end - SPIKE < at < end + SPIKE + NUMBER:  # words do not lie on the star
+                end, says = at + SPIKE, f"bar {bar.says}"
+        inside.append(text(says, end + 5, y + 15, 0, 11.5, font_weight=weight))
     hint = tag("title", html.escape(bar.hint)) if bar.hint else ""
     total = sum(part.value for part in bar.parts)
     if bar.pick:

@@ -16,14 +16,14 @@ TALL, STAR = 130.0, 9.0  # pixels: a chart's bars at most, half a star
 
 
 def measured(place: int, point: Facts, top: float) -> Facts:
-    """The layout that was best as a device ran it, over its bar; grey and hollow where it is of other settings."""
-    marker = {"color": OLD, "symbol": "star-open"} if point["old"] else {"color": COLOUR, "symbol": "star"}
-    name = f"measured {quantity(point['seconds'], 's')}{', of other settings' if point['old'] else ''}"
+    """The layout that was best as a device ran it, over its bar; grey where it is of other settings."""
+    name = f"measured {quantity(point['seconds'], 's')}{', other settings' if point['old'] else ''}"
     return {
         "type": "scatter", "mode": "markers", "name": name, "x": [place],
-        "y": [min(point["seconds"], 0.93 * top)], "cliponaxis": False, "hoverinfo": "text",
+        "y": [min(point["seconds"], 0.93 * top)], "hoverinfo": "text",
         "hovertext": [point_words(point)],
-        "marker": {**marker, "size": 17, "line": {"color": "#111", "width": 1} if not point["old"] else {}},
+        "marker": {"color": OLD if point["old"] else COLOUR, "symbol": "star", "size": 17,
+                   "line": {"color": "#111", "width": 1}},
     }  # fmt: skip
 
 

@@ -79,7 +79,8 @@ def device_html(facts: Facts | None, what: str, modelled: str = "") -> str:
     grey = f"{STRIP};color:var(--jp-ui-font-color2,#666)" if facts["old"] else STRIP
     return (
         f'<div class="mw-device" data-device="{state}" {about} style="{grey}"><b>{html.escape(what)}</b>{settings}: '
-        f"{number}{beside}<br><small>{tagged_html(stamp_words(facts))}</small></div>"
+        f'<span style="white-space:nowrap">{number}</span>{beside}<br>'
+        f"<small>{tagged_html(stamp_words(facts))}</small></div>"
     )
 
 

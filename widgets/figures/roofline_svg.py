@@ -25,6 +25,7 @@ from widgets.theme import COMPUTE, LINKS, MEMORY
 COLOURS = {"compute": COMPUTE, "hbm": MEMORY, "link": LINKS, "hops": "#FBF6B5", "launch": "#B0B0B0"}
 WIDTH, PLOT, STRIP, LINES = 420.0, 300.0, 40.0, 6
 HEIGHT = PLOT + STRIP + 16 * LINES + 26
+DIAMOND = 7  # pixels from its middle to a corner
 NEAR = 9  # pixels within which marks are one
 
 
@@ -90,7 +91,7 @@ def _layer(axes: LogAxes, side: Facts) -> Iterator[str]:
         f"the whole layer: {quantity(layer['link_intensity'])} FLOPs for each byte sent, "
         f"{quantity(layer['rate'], 'FLOP/s')} over all of its time, modelled"
     )
-    shape = f"M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z"
+    shape = f"M{x:.1f} {y - DIAMOND:.1f}l{DIAMOND} {DIAMOND}l-{DIAMOND} {DIAMOND}l-{DIAMOND} -{DIAMOND}z"
     mark = tag("path", d=shape, fill=LINKS, stroke=GREY, stroke_width=1.5, cls="mw-mark")
     yield tag("g", tag("title", says), mark, data_layer=f"{layer['link_intensity']:.6g}",
               data_rate=f"{layer['rate']:.6g}")  # fmt: skip
@@ -110,6 +111,8 @@ def _marks(axes: LogAxes, side: Facts, chosen: str, peak: float, labels: Labels)
     """Every group, and its numbers where there is room."""
     found, top = groups(axes, side["steps"]), axes.y(peak)
     labels.block((0, 0, axes.width, top + 2))  # the roof's own words
+    if side["layer"]["link_bytes"]:
+        labels.avoid(axes.x(side["layer"]["link_intensity"]), axes.y(side["layer"]["rate"]), DIAMOND)
     if side.get("device"):
         labels.avoid(*_point(axes, side["device"]), SPIKE)
     for group in found:

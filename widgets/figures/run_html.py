@@ -44,7 +44,8 @@ background:var(--jp-layout-color0,#fff)}
 .mw-about{min-height:3em}
 @media (max-width:700px){.mw-side{font-size:11px}.mw-side td,.mw-side th{padding-left:5px}
 .mw-side th[scope=row]{white-space:normal;min-width:64px}.mw-side td .mw-origin{display:block;border:0;text-align:right}
-.mw-side .mw-by{display:block;min-width:0;min-height:1.5em}}"""
+.mw-side .mw-by{display:block;min-width:0;min-height:1.5em}
+.mw-about{min-height:4.5em}}"""
 
 
 def run_html(facts: Facts) -> str:
