@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 
@@ -147,3 +148,64 @@ def test_a_collective_alone_has_no_share_of_one_device(monkeypatch):
     with pytest.raises(DeviceError, match="mesh 'x:4' needs 4 devices; attached: 1"):
         pressed(explorer)
     assert explorer.value["device"] is None and not explorer.fault
+
+
+# ---- what stays to be read
+
+
+def line(explorer):
+    return explorer.top.progress["text"]
+
+
+@pytest.mark.parametrize("name", ["attention", "planner", "generate"])
+def test_what_is_looked_at_meanwhile_does_not_hide_the_run(monkeypatch, name):
+    make, settings, others = EXPLORERS[name]
+    explorer = measured(monkeypatch, make, **settings)
+    when = explorer.value["device"]["when"]
+    for _ in range(2):
+        assert line(explorer).startswith(f"run on the device {when}")
+        explorer.refine and explorer.start_refining()
+        explorer.queue.join(60)
+    explorer.state = {**explorer.state, **others}
+    explorer.queue.join(60)
+    ((key, old),) = [(key, settings.get(key, explorer.start[key])) for key in others]
+    assert line(explorer).startswith(f"the run on the device is for {key} {old}")
+
+
+def test_what_was_said_of_a_job_goes_with_its_settings(monkeypatch):
+    monkeypatch.setattr(Frame, "reraise", False)
+    explorer = roofline(**EXPLORERS["roofline"][1])
+    pretend(monkeypatch, type(explorer), kind="none", words="no TPU or GPU is attached")
+    with contextlib.suppress(DeviceError):
+        pressed(explorer)
+    assert line(explorer) == "nothing was run"
+    explorer.state = {**explorer.state, "batch": 64}
+    assert line(explorer) == ""
+
+
+@pytest.mark.parametrize("name", [name for name in EXPLORERS if name != "generate"])
+def test_the_saved_file_has_the_measured_time(monkeypatch, name):
+    make, settings, _ = EXPLORERS[name]
+    explorer = make(**settings)
+    explorer.queue.join(60)
+    before = explorer.svg()
+    pretend(monkeypatch, type(explorer))
+    pressed(explorer)
+    assert "[measured]" not in before and "3 ms [measured] on 64 × TPU v4" in explorer.svg()
+
+
+@pytest.mark.parametrize("name", ["attention", "roofline", "planner"])
+def test_a_mark_is_reached_with_tab_and_reads_its_stamp(monkeypatch, name):
+    make, settings, _ = EXPLORERS[name]
+    marks = re.findall(r"<g [^>]*data-device=[^>]*>", html(measured(monkeypatch, make, **settings)))
+    assert len(marks) == 1 and 'tabindex="0"' in marks[0]
+    assert re.search(r'aria-label="3 ms \[measured\] on 64 × TPU v4, median of 3, spread \d+ %, \d{4}-', marks[0])
+
+
+def test_words_make_way_for_the_star(monkeypatch):
+    explorer = measured(monkeypatch, layouts, **EXPLORERS["layouts"][1])
+    best = explorer.value["rows"][explorer.value["best"]]["seconds"]
+    for seconds, moves in ((best, True), (best / 4, False)):
+        facts = {**explorer.value, "device": {**explorer.value["device"], "seconds": seconds}}
+        words = [each for each in time_chart(facts)["layout"]["annotations"] if each["x"] == facts["best"]]
+        assert [bool(each.get("yshift")) for each in words] == [moves]
