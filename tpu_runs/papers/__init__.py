@@ -7,5 +7,6 @@ published.
 Every published latency of "Efficiently Scaling Transformer Inference" (arXiv 2211.05102) on TPUs is one or two compiled
 programs here; a record of each is committed, and `make test` compiles three of them again. No chip was used: seconds
 are modelled from compiled schedule, all else is compiled. First file to read: `machine`, then `inference`, `rows`,
-`making`, `kept`, `comparing`, `effects`, `explained`.
+`making`, `kept`, `comparing`, `effects`, `explained`, `remaking`; of the first paper `training`, `training_rows`,
+`training_tables`.
 """

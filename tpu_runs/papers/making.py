@@ -5,7 +5,7 @@
 
 Seconds stand in `facts`, since nothing ran: those of the compiler's cycles, and with them what no computing hides of
 the links, at their published rates and again with the constants of the calibrated model. A program that the compiler
-refuses is a record too. Next file to read: `remaking`.
+refuses is a record too. Next file to read: `kept`.
 """
 
 from __future__ import annotations

@@ -38,11 +38,13 @@ class Part:
     machines: tuple[Machine, ...]
     loops: tuple[Machine, ...] = ()  # the same with the feedforward's collectives over x as rings
 
-    def best(self, records: Mapping[str, Record], model: str = "physical", looped: bool = False) -> Record | None:
-        """The fastest that is kept and fits; with loops among them if wanted."""
+    def best(
+        self, records: Mapping[str, Record], model: str = "physical", looped: bool = False, slowest: bool = False
+    ) -> Record | None:
+        """The fastest that is kept and fits, or the slowest; with loops among them if wanted."""
         found = [records[one.name] for one in self.machines + self.loops * looped if one.name in records]
         fits = [record for record in found if record.status == "ok"]
-        return min(fits, key=lambda record: seconds_of(record, model), default=None)
+        return (max if slowest else min)(fits, key=lambda record: seconds_of(record, model), default=None)
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,11 @@ class Row:
     published: Published
     parts: tuple[Part, ...]
 
-    def seconds(self, records: Mapping[str, Record], model: str = "physical", looped: bool = False) -> float | None:
+    def seconds(
+        self, records: Mapping[str, Record], model: str = "physical", looped: bool = False, slowest: bool = False
+    ) -> float | None:
         """Modelled from compiled schedules; None where a phase has no program that fits."""
-        best = [part.best(records, model, looped) for part in self.parts]
+        best = [part.best(records, model, looped, slowest) for part in self.parts]
         if None in best:
             return None
         return sum(part.times * seconds_of(one, model) for part, one in zip(self.parts, best, strict=True))
