@@ -128,8 +128,9 @@ predict.show("12 longest", "the feedforward's input matrices" if "F" in first.sp
 # the gather of step 17.0, takes more than the gather.
 #
 # The same as a picture, from a record, so that nothing has to be compiled now. Point at bars, or walk with the arrow keys;
-# hatched is waiting. **Try:** show *the whole step*, and open its loop; take *decode*, batch 512, from the records and look
-# which lanes fill up. With a compiler at hand, let go of any control: another batch, another slice, your own model.
+# hatched is waiting. **Try:** zoom in and walk along one lane; take *decode*, batch 512, from the records and look which
+# lanes fill up. With a compiler at hand, let go of any control: another batch, another slice, your own model. Then *the
+# whole step* can be shown as well, with a loop that opens.
 
 # %%
 from widgets import timeline
