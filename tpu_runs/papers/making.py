@@ -10,8 +10,6 @@ refuses is a record too. Next file to read: `kept`.
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,12 +17,12 @@ import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
 from mtfcore.compiling.timing import timed
 from mtfcore.errors import LayoutError
+from mtfcore.measuring.places import versions
 from mtfcore.notation import format_axes
 from tpu_runs.commits import commit
 from tpu_runs.papers.machine import Machine
 from tpu_runs.records import Record
 
-PACKAGES = ("jax", "jaxlib", "libtpu", "meshwork")
 TIMES = ("seconds", "compute_seconds", "link_seconds", "exposed_link_seconds")
 
 
@@ -94,14 +92,3 @@ def where(one: Machine) -> Mapping[str, Any]:
     slice_ = mtf.topology(one.topology)
     return {"platform": "compiler", "device_kind": f"TPU {slice_.chip.name}", "devices": slice_.devices,
             "topology": one.topology}  # fmt: skip
-
-
-def versions() -> dict[str, str]:
-    """What the compiler's process runs with; looked up without loading it."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

@@ -124,7 +124,7 @@ class RunExplorer(OnDevice, Frame):
         facts |= {
             "old": old, "title": self.title(state), "device": self.device_facts(),
             "history": listed(self.history, self.start), "missing": self.missing(state),
-            "heads": heads(records, run_published.row_of(state)),
+            "heads": heads(records, run_published.row_of(state), facts["constants"]),
         }  # fmt: skip
         return Shown(sentence(facts), facts, table(facts), offers=tuple(self.ways_on(state)))
 

@@ -36,8 +36,9 @@ def columns(
     """Rows, and each row's cells by column; `found` are records by kind, `old` those kinds that have other settings."""
     cost = mtf.price(program, topology, model="calibrated")
     printed = run_published.printed(state)
+    constants = constants_words(cost, run_published.row_of(state))
     values = {
-        "modelled": modelled(cost, run_published.row_of(state)), "compiled": compiled(found.get("compiled"), cost),
+        "modelled": modelled(cost, constants), "compiled": compiled(found.get("compiled"), cost),
         "measured": measured(found, cost),
         "published": {name: (each.value, "published", each.words) for name, each in printed.items()},
     }  # fmt: skip
@@ -53,20 +54,20 @@ def columns(
         "rows": rows, "cells": cells, "parts": _parts(cost), "capacity": cost.capacity_bytes, "fits": cost.fits,
         "half_unit": printed["seconds"].half_unit if printed else 0.0, "bottleneck": cost.bottleneck,
         "topology": str(cost.topology), "chip": cost.topology.chip.title, "devices": cost.topology.devices,
-        "name": program.name, "mesh": [list(axis) for axis in program.mesh.axes],
+        "name": program.name, "constants": constants, "mesh": [list(axis) for axis in program.mesh.axes],
     }  # fmt: skip
 
 
 # ---- what each column says
 
 
-def modelled(cost: Cost, row: Published | None = None) -> Values:
-    """The plan, priced; `row` is what was published of the same settings."""
+def modelled(cost: Cost, constants: str = "") -> Values:
+    """The plan, priced; `constants`: where the model's come from."""
     sent, links = cost.program.link_bytes(), sum(cost.parts[part] for part in ("link", "hops", "launch"))
     found = {"seconds": cost.seconds, "local": cost.additive_seconds - links, "links": links, "mfu": cost.mfu,
              "flops": cost.program.flops(), "memory": cost.memory.total, "sent": sent.total,
              **{f"sent.{axis}": n for axis, n in sent.by_axis.items()}}  # fmt: skip
-    words = f"modelled: the plan's steps on {cost.topology}, {constants_words(cost, row)}"
+    words = f"modelled: the plan's steps on {cost.topology}; {constants}"
     return {name: (float(value), "modelled", words) for name, value in found.items()}
 
 
@@ -75,8 +76,8 @@ def constants_words(cost: Cost, row: Published | None) -> str:
     from mtfcore.costs.against_published.summing import is_fitted
 
     if not cost.rates.is_calibrated:
-        return "no fitted constants, so a bound"
-    return "constants fitted to this row, among others" if row and is_fitted(row) else "calibrated constants"
+        return "not calibrated: a bound"
+    return "calibrated, on this row too" if row and is_fitted(row) else "calibrated"
 
 
 def compiled(record: Record | None, cost: Cost) -> Values:

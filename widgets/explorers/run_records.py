@@ -1,6 +1,6 @@
 """Records as the run explorer shows them: heads of columns, notes, lines of history, and rows compiled beforehand.
 
-    >>> heads(records, row)["compiled"]
+    >>> heads(records, row, "calibrated")["compiled"]
     'v4:4x4x4, libtpu 0.0.52'
     >>> case_of({"what": "decode", "model": "palm-8b", ...})
     ('phase', {'model': 'palm-8b', 'phase': 'decode', …})
@@ -29,9 +29,9 @@ Facts = dict[str, Any]
 # ---- columns
 
 
-def heads(records: Mapping[str, Record], row: Published | None) -> dict[str, str]:
-    """A few words below each column's origin: which compiler, which device, which table."""
-    found = {"modelled": "calibrated", "published": row.table if row else ""}
+def heads(records: Mapping[str, Record], row: Published | None, constants: str) -> dict[str, str]:
+    """A few words below each column's origin: which constants, which compiler, which device, which table."""
+    found = {"modelled": constants, "published": row.table if row else ""}
     if (record := records.get("compiled")) is not None:
         found["compiled"] = f"libtpu {record.versions.get('libtpu', '')}".strip()
     if (record := records.get("measured")) is not None:
