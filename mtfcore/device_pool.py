@@ -113,6 +113,12 @@ def attached_devices() -> list[Any]:
     return [d for d in _jax_devices() if d.platform != "cpu"]
 
 
+def simulated_devices(n: int = 64) -> list[Any]:
+    """The simulated devices: so many where JAX had none yet, else those that it started with."""
+    _start(n)
+    return _jax_devices("cpu")
+
+
 def simulated_mesh(mesh: Mesh) -> Any:
     """A `jax.sharding.Mesh` over the first simulated devices. Raises `DeviceError` if there are too few."""
     count = _start(max(64, mesh.size))

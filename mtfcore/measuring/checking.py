@@ -4,10 +4,11 @@
     {'against': 'mtf.single on the CPU', 'error': 2.1e-07, 'tolerance': 0.001}
 
 The error is the largest difference as a share of the largest right value, over all results and every device's part; of
-whole numbers and truth values the share that differs. Allowed is `TOLERANCE` of the narrowest float that the program
-computes in: sums in another order differ by less, a lost block or a partial sum taken for a sum by far more. On chips
-f32 products run as bf16 (TPUs) or TF32 (GPUs) unless JAX is told otherwise, so more is allowed there. A result that is
-off by more raises `WrongAnswer`, and no time is shown. Next file to read: `subject`.
+whole numbers and truth values the share that differs, but int8 that stores floats counts as what it stores. Allowed is
+`TOLERANCE` of the narrowest float that the program computes in: sums in another order differ by less, a lost block or a
+partial sum taken for a sum by far more. On chips f32 products run as bf16 (TPUs) or TF32 (GPUs) unless JAX is told
+otherwise, so more is allowed there. A result that is off by more raises `WrongAnswer`, and no time is shown. Next file
+to read: `subject`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ ORACLE_BYTES = 2 * 2**30  # the most that `mtf.single` may need on this computer
 ORACLE_FLOPS = 5e10  # and, beside a chip, the most FLOPs; larger programs are checked by the chip itself
 TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 F32_PRODUCTS = {"tpu": 5e-2, "gpu": 1e-2, "cuda": 1e-2}
+STEP = 1 / 127  # of a float stored as int8: its neighbour is as right
 WHOLE_NUMBERS = 0.05  # of whole numbers that follow from narrow floats, such as the place of the largest
 EVERY_COPY = 2**24  # elements up to which all copies of a part are compared, not only the first
 
@@ -108,18 +110,21 @@ def compared(
     program: Program, results: Sequence[Any], expected: Sequence[np.ndarray], words: str, platform: str
 ) -> dict[str, Any]:
     """The largest error of any result, or `WrongAnswer` that names the result and the device."""
-    allowed, worst = tolerance(program, platform), 0.0
+    allowed = tolerance(program, platform)
+    worst = (0.0, 0.0, allowed)  # as a share of what is allowed, the error, what is allowed
     for port, result, right in zip(program.outputs, results, expected, strict=True):
+        stored = port.dtype == "i8" and allowed > 0
         limit = allowed if is_float(port.dtype) else WHOLE_NUMBERS * (allowed > TOLERANCE["f32"])
+        limit = 2 * allowed + STEP if stored else limit  # each row has a scale of its own: small ones weigh as large
         for where, got, want in _parts(port, result, right):
-            error = error_of(got, want, right)
-            worst = max(worst, error)
+            error = error_of(*(array.astype(np.float32) if stored else array for array in (got, want, right)))
+            worst = max(worst, (error / limit if limit else 0.0, error, limit))
             if not error <= limit:
                 raise WrongAnswer(
                     f"{program.name}: result {port.name} on {where} differs from {words} by {error:.2g} "
                     f"(as a share of its largest value; allowed {limit:.2g}), so no time is shown"
                 )
-    return {"against": words, "error": float(worst), "tolerance": allowed}
+    return {"against": words, "error": float(worst[1]), "tolerance": worst[2]}
 
 
 def error_of(got: np.ndarray, want: np.ndarray, whole: np.ndarray) -> float:

@@ -136,10 +136,8 @@ class Runs:
 
 
 def _subject(program: Program, arrays: Any, on: str, share: str | bool, topology: Any, model: Any) -> Subject:
-    import jax
-
     from mtfcore.arrays import named_arrays
-    from mtfcore.device_pool import attached_devices
+    from mtfcore.device_pool import attached_devices, simulated_devices
     from mtfcore.measuring.chip_state import chip_state
     from mtfcore.platforms import settle
 
@@ -148,7 +146,8 @@ def _subject(program: Program, arrays: Any, on: str, share: str | bool, topology
     given = named_arrays(program, args, kwargs, every=arrays is not None)  # refuses 64-bit types too
     if on == "attached" and (state := chip_state()).kind in ("held", "version"):
         state.expect_ready()  # said before JAX starts without the chip
-    found = attached_devices() if on == "attached" else jax.devices("cpu")
+    most = 64 if share == "auto" else max(64, program.mesh.size)  # where JAX has not started: as `mtf.simulate` does
+    found = attached_devices() if on == "attached" else simulated_devices(most)
     alone = len(found) < program.mesh.size if share == "auto" else bool(share)
     if alone and (found or on == "simulated"):
         from mtfcore.measuring.share import share_of

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,6 +103,38 @@ def test_errors_are_shares_of_the_largest_value():
     assert checking.error_of(nan, right.astype(float), right) == math.inf
     assert checking.error_of(np.array([1, 2]), np.array([1, 3]), np.array([1, 3])) == 0.5
     assert checking.error_of(np.zeros(2), np.zeros(3), np.zeros(3)) == math.inf
+
+
+def test_a_cache_in_int8_is_compared_as_what_it_stores():
+    """A rounded number's neighbour is as right: of hundreds of them many differ by one or two steps."""
+    import jax
+
+    cfg = mtf.model.config("tiny-grouped", layers=1)
+    prog = mtf.model.plan_phase(cfg, "prefill", "x:2", ffn="ws2d", attention="batch", batch=4, weights="bf16",
+                                cache="int8", new_tokens=8)  # fmt: skip
+    found = mtf.measure(prog, on="simulated", repeats=1, warm_up=0).check
+    assert found["error"] <= found["tolerance"] <= 0.11
+    right = [np.asarray(result) for result in checking.expected_results(prog, None, checking.cpu_device())]
+    place = next(n for n, port in enumerate(prog.outputs) if port.dtype == "i8")
+    lost = [*right]
+    lost[place] = np.where(np.arange(right[place].shape[-1]) < 8, right[place], 0).astype(np.int8)
+    run = mtf.simulate(prog)
+    put = [jax.device_put(array, jax.sharding.NamedSharding(run.jax_mesh, port.sharding.partition_spec()))
+           for array, port in zip(lost, prog.outputs, strict=True)]  # fmt: skip
+    with pytest.raises(WrongAnswer, match=f"result {prog.outputs[place].name} "):
+        checking.compared(prog, put, right, "mtf.single", "cpu")
+
+
+def test_the_first_call_of_a_process_finds_simulated_devices():
+    """JAX must not have been started with one device by asking how many there are: then a share would run instead."""
+    code = ("import mtfcore as mtf\nfrom measuring.measured_programs import layers\n"
+            "found = mtf.measure(layers(), on='simulated', repeats=1)\n"
+            "print(found.share is None, found.where['devices'])")  # fmt: skip
+    root = Path(mtf.__file__).parent.parent
+    paths = os.pathsep.join([str(root), str(root / "tests")])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=root,
+                          env=os.environ | {"PYTHONPATH": paths})  # fmt: skip
+    assert done.stdout.split() == ["True", "8"], done.stderr
 
 
 def test_more_is_allowed_where_products_run_narrower():
