@@ -40,8 +40,9 @@ class DeviceLine:
 
     def _redraw(self) -> None:
         super()._redraw()
-        if not self.busy:
-            self._mark(False, self._idle if self._idle_of == self._asked_of() else "")
+        with self.drawing:  # a worker that begins now says so after this
+            if not self.busy:
+                self._mark(False, self._idle if self._idle_of == self._asked_of() else "")
 
     def _asked_of(self: OnDevice) -> State:
         """Settings that decide what runs, here or on a device."""
