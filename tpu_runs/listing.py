@@ -1,6 +1,7 @@
 """`python -m tpu_runs list`: every case, its parameters, and how many runs each list has; a list with its bytes.
 
     python -m tpu_runs list
+    python -m tpu_runs list layer                     # with all that is legal
     python -m tpu_runs list layer --sweep chip        # each run of the list, with what one device would hold
 
 Next file to read: `running`.
@@ -23,18 +24,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--devices", type=int, default=1, help="for how many devices (list slice)")
     asked = parser.parse_args(words)
     for found in [case(asked.case)] if asked.case else CASES.values():
-        lines = _runs(found, asked.sweep, asked.devices) if asked.sweep else _about(found)
+        lines = _runs(found, asked.sweep, asked.devices) if asked.sweep else _about(found, bool(asked.case))
         print("\n".join(lines))
     return 0
 
 
-def _about(found: Case) -> Iterator[str]:
-    """The case in words."""
+def _about(found: Case, whole: bool = True) -> Iterator[str]:
+    """The case in words; beside others, not all that is legal of each parameter."""
     sizes = ", ".join(f"{name}: {count(len(found.sweeps.get(name, ())), 'run')}" for name in SWEEPS)
     yield f"{found.name}: {found.about} ({sizes})"
     for name, param in found.params.items():
-        legal = param.legal if len(param.legal) < 60 else f"{param.legal[:57]}…"
-        yield f"  {name}={param.default!s:14} {param.words} ({legal})"
+        legal = param.legal if whole or len(param.legal) < 60 else f"{param.legal[:57].rpartition(', ')[0]}, …"
+        yield f"  {f'{name}={param.default}':20} {param.words} ({legal})"
 
 
 def _runs(found: Case, sweep: str, devices: int) -> Iterator[str]:

@@ -332,7 +332,7 @@ def test_with_a_class_its_owner_is_asked(monkeypatch):
     assert (
         cell(explorer, "seconds", "measured")["value"] == 6e-3 and explorer.records[0].params == explorer.run_settings()
     )
-    with pytest.raises(DeviceError, match="collectives and whole phases"):
+    with pytest.raises(DeviceError, match="collectives, and whole steps"):
         pressed(run(**SMALL), "device")
 
 

@@ -112,8 +112,8 @@ class OnDevice(DeviceLine):
     def _ask(self, asking: Any, settings: State) -> Iterator[Progress]:
         found = self.device_case(settings)
         if found is None:
-            raise DeviceError("the class's owner runs collectives and whole phases, and this is neither: the explorer "
-                              "`run` has both")  # fmt: skip
+            raise DeviceError("the class's owner takes collectives, and whole steps of a model by its name with no "
+                              "more than `layers` and `heads` changed; this is neither. `run` has both")  # fmt: skip
         yield Progress(0, 1, "asking the class's owner")
         self._class_run = asking.start(*found)
         try:
