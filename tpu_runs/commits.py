@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE = ("mtfcore", "tpu_runs", "pyproject.toml")  # what decides a number; a changed lesson does not
+CODE = ("mtfcore", "tpu_runs", "widgets/explorers", "pyproject.toml")  # what decides a number; lessons do not
 
 
 @cache

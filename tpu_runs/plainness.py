@@ -1,6 +1,6 @@
 """What a record may hold: plain JSON, and in each field what is read and printed of it.
 
-    plain((1, np.float32(0.5)), "facts")     # [1, 0.5]; ValueError for what is no JSON: NaN, arrays, objects
+    plain((1, np.float32(0.5), Fraction(7, 2)), "facts")     # [1, 0.5, 3.5]; ValueError for NaN, arrays, objects
     faults_of(record)                        # each field of the wrong kind, in words
 
 Next file to read: `appending`.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,9 +32,11 @@ def plain(value: Any, name: str) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """numpy's numbers as Python's, mappings as dicts; anything else is not plain."""
+    """numpy's numbers and bytes that do not divide as Python's, mappings as dicts; anything else is not plain."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} is not plain")

@@ -22,7 +22,7 @@ from mtfcore.measuring.chip_state import chip_state
 from mtfcore.numbers import format_bytes
 from tpu_runs.cases import Case, check
 from tpu_runs.cases import case as case_named
-from tpu_runs.commits import commit
+from tpu_runs.entries import commit, measured_fields
 from tpu_runs.records import Record
 
 if TYPE_CHECKING:
@@ -112,19 +112,7 @@ def _measured(
     from mtfcore.measuring import steps
 
     measured = yield from steps(case.program(full), **how, share=share, topology=topology)
-    return {**fields(measured), "facts": facts | _facts(measured)}
-
-
-def fields(measured: Measured) -> dict[str, Any]:
-    """A measurement as a record holds it."""
-    share = measured.share
-    return {
-        "where": dict(measured.where), "versions": dict(measured.versions), "check": dict(measured.check),
-        "compile_seconds": measured.compile_seconds, "warm_up": measured.warm_up, "seconds": list(measured.seconds),
-        "counts": dict(measured.counts),
-        "share": share and {"mesh": share.mesh, "left_out": share.left_out, "topology": share.topology,
-                            "modelled_link_seconds": share.modelled_link_seconds, "model": share.model},
-    }  # fmt: skip
+    return {**measured_fields(measured), "facts": facts | _facts(measured)}
 
 
 def _facts(measured: Measured) -> dict[str, Any]:

@@ -141,7 +141,9 @@ def test_every_public_name_is_there_and_none_is_also_a_module() -> None:
         _ = mtf.nothing
 
 
-@pytest.mark.parametrize("packages", ["mtfcore", "mtfcore, widgets", "tpu_runs.running, tpu_runs.compare"])
+@pytest.mark.parametrize(
+    "packages", ["mtfcore", "mtfcore, widgets", "tpu_runs.entries, tpu_runs.running, tpu_runs.compare"]
+)
 def test_importing_loads_no_jax(packages: str) -> None:
     code = f"import sys, {packages}; print([name for name in sys.modules if name.split('.')[0] in ('jax', 'jaxlib')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT)
@@ -166,7 +168,7 @@ print("jax" in sys.modules)
 
 ARROWS = {  # package → what else of ours it may import
     "mtfcore": set(),
-    "widgets": {"mtfcore", "tpu_runs.records", "tpu_runs.asking"},
+    "widgets": {"mtfcore", "tpu_runs.records", "tpu_runs.asking", "tpu_runs.entries"},
     "tpu_runs": {"mtfcore"},
     "lessons": {"widgets", "mtfcore", "tpu_runs"},
 }

@@ -18,6 +18,7 @@ import mtfcore as mtf
 from mtfcore.chips import Chip
 from mtfcore.costs.pricing.cost import Cost
 from mtfcore.reference import Published
+from tpu_runs.entries import by_axis
 from tpu_runs.records import Record
 from widgets.explorers import run_published
 from widgets.numbers import quantity
@@ -85,10 +86,10 @@ def compiled(record: Record | None, cost: Cost) -> Values:
     if record is None or record.status != "ok":
         return {}
     facts, words = record.facts, record.words()
-    by_axis = facts.get("by_axis", {})
+    sent = by_axis(record, cost.program)
     counts = record.counts
     found = {"flops": counts.get("flops"), "memory": facts["memory"]["total"], "sent": counts.get("link_bytes"),
-             **{f"sent.{axis}": by_axis.get(axis) for axis in cost.program.mesh.names}}  # fmt: skip
+             **{f"sent.{axis}": sent.get(axis) for axis in cost.program.mesh.names}}  # fmt: skip
     seconds = facts["seconds"]
     times = {"seconds": seconds, "local": facts["compute_seconds"], "links": facts["exposed_link_seconds"],
              "mfu": cost.mfu * cost.seconds / seconds if seconds else None}  # fmt: skip

@@ -9,17 +9,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 from collections.abc import Callable, Generator, Mapping
-from fractions import Fraction
-from functools import cache
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import mtfcore as mtf
 from mtfcore.errors import DeviceError
+from tpu_runs.entries import commit, compiled_fields, measured_fields
 from tpu_runs.records import Record
 from widgets.explorers.history import OF
 from widgets.frame import Progress
@@ -59,7 +55,7 @@ def simulated(program: mtf.Program, settings: State, explorer: str, repeats: int
     run = mtf.simulate(program)  # which starts as many devices as are needed, if JAX has not started
     found = yield from _measured(measure, program, on="simulated", repeats=repeats)
     counts = mtf.count(run.fn, *run.shapes)
-    counted = {"flops": counts.flops, "sent": plain(counts.link_bytes)}
+    counted = {"flops": counts.flops, "sent": counts.link_bytes}
     return record_of(found, settings, explorer, {"counted": counted})
 
 
@@ -106,15 +102,8 @@ def _measured(measure: Any, program: mtf.Program, **options: Any) -> Generator[P
 
 def record_of(found: Measured, settings: State, explorer: str, facts: Mapping[str, Any]) -> Record:
     """A measurement as a record that is found again by its settings."""
-    share = None
-    if found.share is not None:
-        share = {name: getattr(found.share, name) for name in ("mesh", "left_out", "modelled_link_seconds", "words")}
-    return Record(
-        case=CASE, params=dict(settings), where=dict(found.where), versions=dict(found.versions), commit=commit(),
-        compile_seconds=found.compile_seconds, warm_up=found.warm_up, seconds=list(found.seconds),
-        check=dict(found.check), counts={name: plain(value) for name, value in found.counts.items()}, share=share,
-        facts={OF: explorer, "name": found.name, **facts},
-    )  # fmt: skip
+    facts = {OF: explorer, "name": found.name, **facts}
+    return Record(case=CASE, params=dict(settings), commit=commit(), facts=facts, **measured_fields(found))
 
 
 def unfinished(settings: State, explorer: str, status: str, reason: str, origin: str = "measured") -> Record:
@@ -138,79 +127,9 @@ def compiled(
 
 
 def compiled_record(report: CompiledReport, settings: State, explorer: str) -> Record:
-    """What is kept of a report."""
-    from mtfcore.measuring.places import versions
-
-    slice_ = report.topology
-    where = {"platform": "compiler", "device_kind": slice_.chip.title, "devices": slice_.devices,
-             "topology": str(slice_)}  # fmt: skip
-    said = {"case": CASE, "params": dict(settings), "origin": "compiled", "where": where, "versions": versions(),
-            "commit": commit(), "compile_seconds": report.compile_seconds}  # fmt: skip
+    """What is kept of a report, with the reasons why it is not as planned."""
+    found = compiled_fields(report)
     own = {OF: explorer, "name": report.program.name}
-    if report.refusal:
-        return Record(
-            **said, status="refused", reason=f"the compiler finds no room: it {report.refusal}"[:300], facts=own
-        )
-    counts = {"flops": report.counts.flops, "link_bytes": plain(report.link_bytes)}
-    return Record(**said, counts=counts, facts={**own, **report_facts(report)})
-
-
-def report_facts(report: CompiledReport) -> dict[str, Any]:
-    """A report as plain data, small enough for a record."""
-    names = ("seconds", "compute_seconds", "link_seconds", "exposed_link_seconds", "cycles")
-    return {
-        **{name: getattr(report, name) for name in names},
-        "memory": {**vars(report.memory), "total": report.memory.total},
-        "by_axis": sent_by_axis(report), "collectives": len(report.collectives),
-        "differences": list(dict.fromkeys(how.why for _, how in report.differences))[:8],
-        "timeline": _timeline(report),
-    }  # fmt: skip
-
-
-def sent_by_axis(report: CompiledReport) -> dict[str, float]:
-    """Bytes that one device sends over each mesh axis; several axes share as they do in the plan."""
-    from mtfcore.steps import split_by_axis
-
-    orders = {frozenset(one.step.axes): one.step.axes for one in report.planned}
-    found = dict.fromkeys(report.program.mesh.names, Fraction(0))
-    for sent in report.collectives:
-        if sent.axes:
-            axes = orders.get(frozenset(sent.axes), sent.axes)
-            for axis, n_bytes in split_by_axis(_Along(sent, axes), report.program.mesh).items():
-                found[axis] += n_bytes * sent.times
-    return {axis: plain(n_bytes) for axis, n_bytes in found.items()}
-
-
-class _Along:
-    """A compiled collective with its axes in the plan's order."""
-
-    def __init__(self, sent: Any, axes: tuple[str, ...]) -> None:
-        self.kind, self.axes, self.link_bytes = sent.kind, axes, sent.link_bytes
-
-
-def _timeline(report: CompiledReport) -> Any:
-    from mtfcore.compiling.timeline import timeline
-
-    with contextlib.suppress(mtf.LayoutError):  # no loop over layers: then the step itself
-        return timeline(report, "layer").to_json()
-    return timeline(report, "step").to_json()
-
-
-# ---- provenance
-
-
-def plain(number: Any) -> int | float:
-    """A whole number, or where bytes do not divide a fraction."""
-    return int(number) if number == int(number) else float(number)
-
-
-@cache
-def commit() -> str:
-    """The commit of this code, with a + where files differ from it; empty where there is no repository."""
-    root = Path(__file__).parents[2]
-    try:
-        said = [subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, timeout=5, check=True).stdout
-                for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno"))]  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return said[0].strip() + ("+" if said[1].strip() else "")
+    if report.fits:
+        own["whys"] = list(dict.fromkeys(how.why for _, how in report.differences))[:8]
+    return Record(case=CASE, params=dict(settings), commit=commit(), **{**found, "facts": found["facts"] | own})

@@ -62,7 +62,8 @@ def notes_of(records: Mapping[str, Record], program: mtf.Program) -> Facts:
 
 def _differences(record: Record | None) -> list[str]:
     """Each way in which the compiled collectives are not the planned ones."""
-    found = record.facts.get("differences", []) if record is not None else []
+    facts = record.facts if record is not None else {}
+    found = facts.get("whys", facts.get("differences", []))
     if isinstance(found, Mapping):  # of a committed record: words and how often
         return [f"{word}, {n} times" for word, n in found.items()]
     return list(found)
