@@ -168,6 +168,7 @@ REFUSED = {
     "a form": (b'{"case": "sleep"}', {"Content_Type": "text/plain"}, 415, "only application/json"),
     "not JSON": (b"{case: 1}", {}, 400, "not JSON"),
     "NaN": (b'{"case": "sleep", "params": {"ms": NaN}}', {}, 400, "NaN is not a number of JSON"),
+    "a name twice": (b'{"case": "sleep", "case": "x"}', {}, 400, "a name stands twice"),
     "deep": (b"[" * 16000, {}, 400, "not JSON"),
     "a list": (b"[]", {}, 400, "not a list"),
     "code": (b'{"case": "sleep", "code": "import os"}', {}, 400, "unknown field 'code'"),

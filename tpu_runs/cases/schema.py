@@ -13,6 +13,7 @@ at their defaults, so that equal requests are equal. A request that comes over a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,8 +58,8 @@ class Param:
         }[self.kind]  # fmt: skip
 
     def _whole(self, value: object) -> int:
-        text = value.strip() if isinstance(value, str) and len(value) < 20 else ""
-        number = int(text) if text.lstrip("-").isdecimal() and text.isascii() else as_whole(value)
+        text = value.strip() if isinstance(value, str) else ""
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else as_whole(value)
         if number is None:
             raise LayoutError(f"{value!r:.60}; expected a whole number, {self.legal}")
         if not self.low <= number <= self.high:

@@ -33,6 +33,7 @@ from tpu_runs.cases.schema import Case, Param, Params, choice, mesh, whole
 MODELS = tuple(name for name, cfg in CONFIGS.items() if not cfg.encoder_layers and cfg.causal)
 DTYPES = ("bf16", "f32", "int8")
 FORMS = ("", "throughput", "latency")
+RING = 256  # turns, since planning one of thousands takes a quarter of a minute
 
 PARAMS: dict[str, Param] = {
     "model": choice("palm-8b", MODELS, "a configuration by name"),
@@ -115,6 +116,10 @@ def _loop_faults(make: Callable[[Params], mtf.Program], params: Params) -> list[
     """As `faults`; and rings only where there is a collective to make one of."""
     if (found := faults(params)) or not params["looped"]:
         return found
+    if (turns := max(size for _, size in Mesh(params["mesh"]).axes)) > RING:
+        return [
+            f"looped writes rings out, of {turns:,} turns here and at most {RING}; looped='' leaves them as they are"
+        ]
     try:
         make(params)
     except LayoutError as fault:

@@ -71,9 +71,16 @@ def _json(body: bytes) -> Any:
     if body[:1] == b"\x80":  # how every pickle since protocol 2 begins
         raise Refused(400, "this looks like a pickle; the class takes JSON, never code or objects")
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as fault:
         raise Refused(400, f"not JSON ({str(fault)[:120]}); the class takes JSON, never code or objects") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return found
 
 
 def _no_constant(word: str) -> NoReturn:
