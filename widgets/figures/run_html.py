@@ -43,8 +43,9 @@ background:var(--jp-layout-color0,#fff)}
 .mw-side th .mw-by{display:block;min-height:1.45em;font-weight:400}.mw-side .mw-origin{font-size:.75em}
 .mw-about{min-height:3em}
 @media (max-width:700px){.mw-side{font-size:11px}.mw-side td,.mw-side th{padding-left:5px}
-.mw-side th[scope=row]{white-space:normal;min-width:64px}.mw-side td .mw-origin{display:block;border:0;text-align:right}
+.mw-side th[scope=row]{white-space:normal;min-width:78px}.mw-side td .mw-origin{display:block;border:0;text-align:right}
 .mw-side .mw-by{display:block;min-width:0;min-height:1.5em}
+.mw-side th .mw-by{white-space:normal;min-height:4.5em;max-width:74px;margin-left:auto}
 .mw-about{min-height:4.5em}}"""
 
 
