@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import xml.etree.ElementTree as ET
+from typing import ClassVar
 
 import pytest
 
@@ -12,6 +13,7 @@ import mtfcore as mtf
 from mtfcore.compiling.process import has_compiler
 from mtfcore.errors import DeviceError
 from mtfcore.measuring import WrongAnswer
+from mtfcore.planned_collective import planned_collective
 from mtfcore.reference import rows
 from tests.widgets.pretend_device import pretend
 from tpu_runs import records
@@ -20,7 +22,7 @@ from widgets.explorers import history, run_jobs, run_published
 from widgets.explorers.examples import two_layers
 from widgets.explorers.run import RunExplorer
 from widgets.explorers.run_inputs import KINDS, START, WORDS, mesh_for
-from widgets.explorers.run_program import collective, program_of, small
+from widgets.explorers.run_program import program_of, small
 from widgets.frame import Frame, Refused
 
 SMALL = {"what": "two_layers", "topology": "v5e:2x2", "sizes": "batch:64 io:256 hidden:512"}
@@ -64,7 +66,7 @@ def test_every_kind_is_priced_and_has_a_size_to_simulate(what):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("axes", "n_bytes"), [("x", 1 << 16), ("zx", 1 << 16), ("xyz", 1000)])
 def test_a_collective_is_one_step_of_the_bytes_that_were_asked_for(kind, axes, n_bytes):
-    (step,) = collective(kind, "x:2 y:3 z:2", axes, n_bytes).steps
+    (step,) = planned_collective(kind, "x:2 y:3 z:2", axes, n_bytes, "f32").collectives()
     assert step.kind == kind and sorted(step.axes) == sorted(axes)
     assert n_bytes <= step.n_bytes < n_bytes + 4 * step.group**2
 
@@ -96,6 +98,8 @@ def test_a_decode_step_is_compiled_beforehand_where_a_record_is_committed():
     found = cell(explorer, "seconds", "compiled")
     assert found["value"] in [one.facts["seconds"] for one in kept] and found["origin"] == "modelled"
     assert found["words"].startswith("modelled from compiled schedule") and abs(found["error"]) < 0.1
+    sent = [cell(explorer, f"sent.{axis}", "compiled")["value"] for axis in "xyz"]
+    assert sum(sent) == cell(explorer, "sent", "compiled")["value"] and min(sent) > 0
 
 
 def test_another_slice_or_kind_brings_its_own_mesh():
@@ -162,6 +166,14 @@ def test_a_compiled_program_stands_beside_its_plan():
     assert record.facts["timeline"] and record.where["topology"] == "v5e:2x2" and record.versions["libtpu"]
     again = run(**SMALL)  # tomorrow
     assert cell(again, "seconds", "compiled")["value"] == seconds["value"]
+
+
+@pytest.mark.skipif(not has_compiler(), reason="libtpu has no wheel for this computer")
+def test_a_collective_of_sums_is_compiled_too():
+    explorer = run(what="collective", kind="reduce_scatter", mesh="x:4", axes="x", topology="v5e:2x2")
+    pressed(explorer, "compile")
+    assert explorer.kind == "ok" and cell(explorer, "sent", "compiled")["value"] == 3 << 18
+    assert [line[:2] for line in explorer.records[0].facts["collectives"]] == [["reduce_scatter", "x"]]
 
 
 def test_the_compilers_refusal_is_told_and_kept(monkeypatch):
@@ -311,6 +323,8 @@ def test_a_program_of_ones_own_is_found_again_by_its_steps(monkeypatch):
 class Class:
     """A class's owner that answers at once."""
 
+    where: ClassVar = {"platform": "tpu", "device_kind": "TPU v4", "devices": 4}
+
     def start(self, case, params):
         self.asked = (case, params)
         return self
@@ -318,7 +332,7 @@ class Class:
     def wait(self, progress):
         progress({"state": "waiting", "position": 1, "waiting": 3, "progress": None})
         return records.Record(case=self.asked[0], params=self.asked[1], seconds=[5e-3, 6e-3, 7e-3],
-                              where={"platform": "tpu", "device_kind": "TPU v4", "devices": 4})  # fmt: skip
+                              where=self.where)  # fmt: skip
 
 
 def test_with_a_class_its_owner_is_asked(monkeypatch):
@@ -334,6 +348,16 @@ def test_with_a_class_its_owner_is_asked(monkeypatch):
     )
     with pytest.raises(DeviceError, match="collectives, and whole steps"):
         pressed(run(**SMALL), "device")
+
+
+def test_a_class_that_practises_gives_no_time(monkeypatch):
+    owner = Class()
+    owner.where = {"platform": "simulated", "device_kind": "cpu", "devices": 64}
+    monkeypatch.setattr("widgets.explorers.on_device.the_class", lambda: owner)
+    explorer = pressed(run(), "device")
+    assert cell(explorer, "seconds", "measured") is None and "simulated devices" in explorer.top.progress["text"]
+    assert "no hardware's speed" in explorer.sentence and "NOT as planned" not in explorer.sentence
+    assert not explorer.value["old"]
 
 
 def test_a_disk_that_takes_no_more_is_said_and_loses_nothing_on_show(monkeypatch):

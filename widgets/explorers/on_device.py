@@ -169,7 +169,7 @@ class OnDevice(DeviceLine):
         """Keep a record, and draw what it changes."""
         self.history.add(record)
         if record.status in ("ok", "refused"):
-            self.last[kind] = record
+            self.last[kind_of(record)] = record  # a class may practise on simulated devices
         with self.drawing:
             self._notes = [*self._said, *([self.history.note] if self.history.note else [])]
             self._redraw()
@@ -177,6 +177,8 @@ class OnDevice(DeviceLine):
 
     def job_stamp(self, kind: str, record: Record) -> str:
         """What has just ended; a time is a device's or is not said."""
+        if kind == "measured" and record.simulated:
+            return "run on the class's simulated devices, which have no hardware's speed"
         said = {"measured": "", "simulated": "run, and checked", "compiled": "compiled"}  # of a device, `stamp` says it
         return "stopped" if record.status == "stopped" else said[kind]
 

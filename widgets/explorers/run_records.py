@@ -19,7 +19,7 @@ from mtfcore.reference import Published
 from tpu_runs.records import Record, committed
 from widgets.explorers import plan_inputs
 from widgets.explorers.history import OF, History
-from widgets.figures.run_words import simulated_words
+from widgets.figures.run_words import off, simulated_words
 from widgets.numbers import origin, quantity
 from widgets.state import State
 
@@ -48,7 +48,7 @@ def notes_of(records: Mapping[str, Record], program: mtf.Program) -> Facts:
     said = ""
     if simulated is not None:
         counted, sent = simulated.facts.get("counted", {}), program.link_bytes().total
-        same = (counted.get("flops"), counted.get("sent")) == (program.flops(), sent)
+        same = (counted["flops"], counted["sent"]) == (program.flops(), sent) if counted else None
         check = simulated.check
         said = simulated_words(simulated.where["devices"], check.get("error"), str(check.get("against", "")),
                                simulated.median, same)  # fmt: skip
@@ -104,7 +104,7 @@ def gave(record: Record) -> str:
         return origin(quantity(record.facts["seconds"], "s"), "modelled") + " compiled"
     if record.simulated:
         error = record.check.get("error")
-        return "simulated, unchecked" if error is None else f"simulated, {origin(f'{error:.0e}', 'measured')} off"
+        return "simulated, unchecked" if error is None else f"simulated, {off(error)}"
     share = ", a share" if record.share else ""
     return f"{origin(quantity(record.median, 's'), 'measured')} on {record.where.get('device_kind', 'a device')}{share}"
 

@@ -42,7 +42,7 @@ def _more(facts: Facts) -> Iterator[str]:
         memory = facts["cells"]["memory"]["modelled"]
         yield f"It holds {origin(memory['text'], 'modelled')} where {quantity(facts['capacity'], 'iB')} are: too full."
     if facts["differences"] and "compiled" not in facts["old"]:
-        others = f" and {count(len(facts['differences']) - 1, 'other')}" if len(facts["differences"]) > 1 else ""
+        others = f"; and {count(len(facts['differences']) - 1, 'other')}" if len(facts["differences"]) > 1 else ""
         yield f"Not as planned: {facts['differences'][0]}{others}."
     if facts["share"]:
         yield f"{facts['share']}."
@@ -50,14 +50,19 @@ def _more(facts: Facts) -> Iterator[str]:
         yield facts["simulated"]
 
 
-def simulated_words(devices: int, error: float | None, against: str, seconds: float, as_planned: bool) -> str:
-    """What a simulated run has shown; its time is nobody's."""
+def off(error: float) -> str:
+    """How far an answer is from the right one."""
+    return f"{origin(f'{error:.0e}' if error else '0', 'measured')} off"
+
+
+def simulated_words(devices: int, error: float | None, against: str, seconds: float, as_planned: bool | None) -> str:
+    """What a simulated run has shown; its time is nobody's, and a class's owner counts nothing."""
     checked = f"not checked: {against}"
     if error is not None:
-        checked = f"that of one device, {origin(f'{error:.0e}', 'measured')} off at most"
-    sent = "bytes and FLOPs [counted] as planned" if as_planned else "bytes or FLOPs [counted] NOT as planned"
+        checked = f"that of one device, {off(error)} at most"
+    counted = {None: "", True: " bytes and FLOPs [counted] as planned;", False: " bytes or FLOPs [counted] NOT as planned;"}
     here = f"{quantity(seconds, 's')} a run of this computer [measured], which is no hardware's speed"
-    return f"On {count(devices, 'simulated device')} the answer is {checked}; {sent}; {here}."
+    return f"On {count(devices, 'simulated device')} the answer is {checked};{counted[as_planned]} {here}."
 
 
 def table(facts: Facts) -> list[tuple[str, ...]]:
