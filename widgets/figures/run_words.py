@@ -60,7 +60,11 @@ def simulated_words(devices: int, error: float | None, against: str, seconds: fl
     checked = f"not checked: {against}"
     if error is not None:
         checked = f"that of one device, {off(error)} at most"
-    counted = {None: "", True: " bytes and FLOPs [counted] as planned;", False: " bytes or FLOPs [counted] NOT as planned;"}
+    counted = {
+        None: "",
+        True: " bytes and FLOPs [counted] as planned;",
+        False: " bytes or FLOPs [counted] NOT as planned;",
+    }
     here = f"{quantity(seconds, 's')} a run of this computer [measured], which is no hardware's speed"
     return f"On {count(devices, 'simulated device')} the answer is {checked};{counted[as_planned]} {here}."
 
