@@ -263,3 +263,12 @@ def test_old_answers_are_forgotten_and_those_who_wait_are_not(room: Room, monkey
     with pytest.raises(Refused, match="no such request of yours"):
         room.desk.look("ann", first.id)
     assert room.ask("ann", 1).record.id == first.record.id, "but the records know it"
+
+
+@pytest.mark.parametrize("words", [["--port", "99999"], ["--port", "-5"], ["--students", "-3"], ["--limit", "nan"]])
+def test_options_that_say_nothing_are_refused(words: list[str], capsys: pytest.CaptureFixture) -> None:
+    from tpu_runs.serve.owner import options
+
+    with pytest.raises(SystemExit):
+        options(words)
+    assert f"{words[0]} {words[1]}:" in capsys.readouterr().err

@@ -54,7 +54,14 @@ def options(words: list[str]) -> argparse.Namespace:
                         help="a run that takes longer is ended (%(default)g)")  # fmt: skip
     parser.add_argument("--records", type=Path, help="the file to keep records in (default: your own of this month)")
     parser.add_argument("--menu", default="tpu_runs.serve.menu", help=argparse.SUPPRESS)
-    return parser.parse_args(words)
+    chosen = parser.parse_args(words)
+    if not 0 <= chosen.port <= 65535:
+        parser.error(f"--port {chosen.port}: 1 to 65535, or 0 for any free one")
+    if not 0 <= chosen.students <= 1000:
+        parser.error(f"--students {chosen.students}: 1 to 1000, or 0 for one token for all")
+    if not chosen.limit > 0:  # NaN is refused too
+        parser.error(f"--limit {chosen.limit:g}: seconds, more than 0")
+    return chosen
 
 
 def run(chosen: argparse.Namespace) -> int:
