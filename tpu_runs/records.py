@@ -201,7 +201,7 @@ def _place(where: Mapping[str, Any]) -> str:
     """The devices in words: "4 × TPU v4, v4:2x2x1, 2 hosts"."""
     if where.get("platform") == "compiler":
         return f"for {where.get('topology') or where.get('device_kind') or 'a slice'}"
-    kind = "simulated devices" if where.get("platform") == "simulated" else where.get("device_kind") or ""
+    kind = "simulated device" if where.get("platform") == "simulated" else where.get("device_kind") or ""
     devices = f"{where['devices']} × {kind}" if where.get("devices") else kind
     hosts = f"{where['hosts']} hosts" if where.get("hosts", 1) != 1 else ""
     return ", ".join(part for part in (devices, where.get("topology") or "", hosts) if part)

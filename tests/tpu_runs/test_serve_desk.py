@@ -204,6 +204,15 @@ def test_a_run_past_its_limit_ends_its_worker_once(tmp_path: Path) -> None:
     assert other.record is None and room.run() == 2
 
 
+def test_a_run_that_the_owners_end_takes_along_says_so(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    ticket = room.ask("ann", 1)
+    room.start()
+    room.desk.end()
+    room.desk.died()
+    assert (ticket.record.status, ticket.record.reason) == ("failed", "the class's owner was ended")
+
+
 def test_what_nobody_looks_for_is_given_up(tmp_path: Path) -> None:
     room = Room(tmp_path, patience_seconds=60)
     gone, here = room.ask("ann", 1), room.ask("ben", 2)

@@ -43,7 +43,7 @@ class Desk:
     def __init__(self, queue: Queue, limits: Limits, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.queue, self.limits, self.file, self.clock = queue, limits, file, clock
         self.here: dict[str, Any] = {}  # where and versions, as the worker said
-        self.turns, self._numbers = Turns(), 0
+        self.turns, self._numbers, self.ending = Turns(), 0, False
         self.jobs: dict[str, Job] = {}  # by every key that the job was queued with
         self.tickets: OrderedDict[str, Ticket] = OrderedDict()
         self.changed: Callable[[], None] = lambda: None
@@ -136,10 +136,17 @@ class Desk:
     def died(self) -> None:
         """The worker ended: what it ran is told as failed; what waits is the scheduler's and waits on."""
         if job := self.running():
-            status = "stopped" if job.ended else "failed"
+            status = "stopped" if job.ended and not self.ending else "failed"
             words = job.ended or "its worker process ended in the middle of it (out of memory, or the compiler gave up)"
-            self._answer(job, self._row(job, status, f"{words}; the worker is started again, ask again to try again"))
+            next_ = "" if self.ending else "; the worker is started again, ask again to try again"
+            self._answer(job, self._row(job, status, f"{words}{next_}"))
             self.changed()
+
+    def end(self) -> None:
+        """The owner ends, and the worker with it: what it runs says so."""
+        self.ending = True
+        if job := self.running():
+            job.ended = job.ended or "the class's owner was ended"
 
     def tick(self) -> None:
         """Now and then: end a run past its limit, and give up what nobody waits for any more."""

@@ -97,6 +97,7 @@ async def _own(chosen: argparse.Namespace) -> int:
         server.stop()
         await asyncio.wait([starting], timeout=5)  # a worker half started would complain of our end
         starting.cancel()
+        house.desk.end()
         await house.engine.close()
         house.sizing.shutdown(wait=False)
 
