@@ -53,12 +53,13 @@ class ChipState:
 
 
 def chip_state(
-    need: int | Mesh | None = None, found: Sequence[Any] | None = None, machine: Machine | None = None
+    need: int | str | Mesh | None = None, found: Sequence[Any] | None = None, machine: Machine | None = None
 ) -> ChipState:
     """The state of this computer's chips; `need`: so many devices, or a mesh's.
 
     `found`: the devices that JAX has, if the caller knows; otherwise JAX is asked, but only if it has started.
     """
+    need = Mesh(need) if isinstance(need, str) else need
     machine = machine or Machine()
     started = found is not None or _has_started(machine)
     devices = (

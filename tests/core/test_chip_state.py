@@ -91,7 +91,7 @@ def test_jax_that_has_started_is_asked(machine):
 def test_fewer_than_the_mesh_needs(machine):
     state = chip_state(mtf.Mesh("x:4 y:2"), chips(4), machine)
     check(state, "fewer", "mesh 'x:4 y:2' needs 8 devices; attached: 4 x TPU v4; choose a mesh of at most 4")
-    assert "one device's share" in state.fix
+    assert "one device's share" in state.fix and chip_state("x:4 y:2", chips(4), machine) == state
     with pytest.raises(mtf.DeviceError, match="needs 8 devices"):
         state.expect_ready()
 

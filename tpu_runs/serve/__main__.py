@@ -9,9 +9,7 @@ try:
 except ModuleNotFoundError as fault:
     if fault.name not in NEEDED:
         raise
-    sys.exit(
-        f"{fault.name} is not installed: `make class` brings it and starts the class; or: pip install distributed tornado"
-    )
+    sys.exit(f"{fault.name} is not installed: `make class` brings it, or: pip install distributed tornado")
 
 if __name__ == "__main__":  # the worker's process imports this file too
     sys.exit(run(options(sys.argv[1:])))
