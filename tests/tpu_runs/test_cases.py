@@ -57,6 +57,7 @@ def test_a_collective_is_the_one_that_was_asked_for(kind: str, mesh: str, axes: 
     )
     assert program.link_bytes() == 2**14 * share and program.flops() == 0
     assert all(other.kind in ("einsum", "reshape") for other in program.steps if not other.is_collective)
+    assert mtf.price(program, f"h200:{named.size}").local_seconds == 0
 
 
 @pytest.mark.parametrize("partition", SERVING)

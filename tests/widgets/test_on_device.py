@@ -129,7 +129,7 @@ FINDING = {"mode": "find", "model": "palm-8b", "chips": "v4", "most_chips": 1, "
 
 
 @pytest.mark.parametrize(("make", "settings", "words"), [
-    (traffic, {"kind": "permute"}, "a device is timed with"), (planner, FINDING, "show one plan"),
+    (traffic, {"kind": "halo_exchange"}, "a device is timed with"), (planner, FINDING, "show one plan"),
 ])  # fmt: skip
 def test_what_has_no_program_says_what_has_one(monkeypatch, make, settings, words):
     monkeypatch.setattr(Frame, "reraise", False)

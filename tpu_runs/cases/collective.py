@@ -6,9 +6,8 @@
     >>> [(step.kind, step.axes, step.n_bytes) for step in case.program(params).collectives()]
     [('reduce_scatter', ('y',), 65536)]
 
-`n_bytes` is what one device holds before, as in all our formulas. Along the mesh's other axes each group has data of
-its own, so that all groups send at once and no device is idle. A permute sends a device's whole block to the next.
-Next file to read: `product`.
+`n_bytes` is what one device holds before, as in all our formulas; here it must divide, so that what is fitted is of the
+bytes that were asked for. Next file to read: `mtfcore.planned_collective`, which plans it.
 """
 
 from __future__ import annotations
@@ -16,15 +15,10 @@ from __future__ import annotations
 import mtfcore as mtf
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, nearest
-from mtfcore.functions import Function
 from mtfcore.mesh import Mesh
-from mtfcore.notation import format_axes, parse_axes
+from mtfcore.notation import parse_axes
+from mtfcore.planned_collective import COLUMNS, KINDS, planned_collective
 from tpu_runs.cases.schema import Case, Params, axes, choice, mesh, whole
-
-COLUMNS = 128  # elements in a row: a vector unit's lanes, so that no array is padded
-KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
-
-SUMS = ("reduce_scatter", "all_reduce")
 
 PARAMS = {
     "kind": choice("all_gather", KINDS, "which collective"),
@@ -64,38 +58,7 @@ def faults(params: Params) -> list[str]:
 
 def program(params: Params) -> mtf.Program:
     """The collective alone, planned on the mesh."""
-    named, kind, over = Mesh(params["mesh"]), params["kind"], axes_of(params)
-    group = named.group_size(over)
-    rest = tuple(axis for axis in named.names if axis not in over and named[axis] > 1)
-    other = f"other:{format_axes(rest)}" if rest else "other"
-    rows = params["n_bytes"] // itemsize(params["dtype"]) // COLUMNS // (group if kind == "all_to_all" else 1)
-    whole_rows = rows if kind in SUMS else rows * group
-    sizes = {"other": named.group_size(rest), "part": group, "row": whole_rows, "block": group, "column": COLUMNS}
-    before, after = (f"{other} {place}" for place in _places(kind, f":{format_axes(over)}"))
-    names = [word.partition(":")[0] for word in before.split()]
-    fn = Function.of(kind, {"t": " ".join(names)}, lambda t: _call(kind, t, after, rows, over))
-    told = " ".join(f"{name}:{sizes[name]}" for name in names)
-    return mtf.plan(fn, named, sizes=told, place={"t": before}, dtype=params["dtype"])
-
-
-def _places(kind: str, at: str) -> tuple[str, str]:
-    """Where the operand and the result lie, behind the dimension that the other axes cut."""
-    return {
-        "all_gather": (f"row{at} column", "row column"),
-        "reduce_scatter": (f"part{at} row column", f"row{at} column"),
-        "all_reduce": (f"part{at} row column", "row column"),
-        "all_to_all": (f"row{at} block column", f"row block{at} column"),
-        "permute": (f"row{at} column", f"row{at} column"),
-    }[kind]
-
-
-def _call(kind: str, t: mtf.Tensor, after: str, rows: int, over: tuple[str, ...]) -> mtf.Tensor:
-    if kind == "permute":
-        return mtf.shift(t, "row", rows, wrap=True)
-    if kind in SUMS:  # of the sum each device has one addend, so nothing is added here
-        other = after.split()[0]
-        t = mtf.sum(t, "part", out=f"{other} row column partialsum:{format_axes(over)}")
-    return mtf.reshard(t, mtf.Sharding(after))
+    return planned_collective(params["kind"], params["mesh"], axes_of(params), params["n_bytes"], params["dtype"])
 
 
 def _sweep(mesh: str, kinds: tuple[str, ...], sizes: tuple[int, ...], **more: str) -> tuple[Params, ...]:

@@ -72,7 +72,7 @@ def attached(
     if state.kind not in ("ready", "fewer"):
         raise DeviceError("; ".join(filter(None, (state.words, instead if state.kind == "none" else state.fix))))
     found = yield from _measured(measure, program, on="attached", repeats=repeats, topology=topology or None)
-    if found.share is not None and all(step.is_collective for step in program.walk()):
+    if found.share is not None and not program.flops():
         mesh, n_here = program.mesh, found.where["devices"]
         raise DeviceError(f"mesh '{mesh}' needs {mesh.size:,} devices; attached: {n_here}. Of a collective alone "
                           "there is nothing that one device could do by itself")  # fmt: skip

@@ -11,17 +11,15 @@ layer is that of explorer 8, attention that of explorer 9. Next file to read: `r
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
 import mtfcore as mtf
 from mtfcore.costs.second_paper import programs as feedforward_programs
-from mtfcore.errors import nearest, refuse
-from mtfcore.functions import Function
 from mtfcore.model.configs import Config
 from mtfcore.model.phases import activations
 from mtfcore.notation import format_axes, parse_axes
+from mtfcore.planned_collective import planned_collective
 from widgets.explorers import plan_inputs
 from widgets.explorers.attention_program import attention_program
 from widgets.explorers.examples import two_layers
@@ -46,7 +44,7 @@ def _planned(items: tuple[tuple[str, Any], ...]) -> mtf.Program:
     if what == "two_layers":
         return planned(two_layers, state["mesh"], state["layout"], state["sizes"], dtype=state["dtype"])[0]
     if what == "collective":
-        return collective(state["kind"], state["mesh"], state["axes"], state["n_bytes"])
+        return planned_collective(state["kind"], state["mesh"], parse_axes(state["axes"]), state["n_bytes"], "f32")
     return _of_a_model(what, plan_inputs.read_model(state["model"]), state)
 
 
@@ -66,36 +64,6 @@ def _of_a_model(what: str, cfg: Config, state: State) -> mtf.Program:
     lengths = {"new_tokens": tokens} if phase == "prefill" else {"new_tokens": 1, "cached_tokens": tokens}
     return mtf.model.plan_phase(cfg, phase, mesh, ffn=ffn, attention=attention, batch=batch, weights=weights,
                                 cache=state["cache"], **lengths)  # fmt: skip
-
-
-# ---- a collective by itself
-
-# where the array lies before, and after; N is cut over the other axes, so that every group has its own
-MOVES = {
-    "all_gather": ("A:{axes} C", "A C"), "reduce_scatter": ("A C partialsum:{axes}", "A:{axes} C"),
-    "all_reduce": ("A C partialsum:{axes}", "A C"), "all_to_all": ("A:{axes} C", "A C:{axes}"),
-}  # fmt: skip
-ITEM_BYTES, LANES = 4, 128  # float32; the width of a tile, so that nothing is padded where it can be helped
-
-
-def collective(kind: str, mesh: str, axes: str, n_bytes: int) -> mtf.Program:
-    """One collective over some axes; each device holds `n_bytes` before, or a little more where they cannot be cut."""
-    grid, over = mtf.Mesh(mesh), parse_axes(axes)
-    refuse([f"no mesh axis {axis!r}; {nearest(axis, grid.names)}" for axis in over if axis not in grid])
-    others = tuple(axis for axis in grid.names if axis not in over)
-    group = math.prod(grid[axis] for axis in over)
-    least = group if kind == "all_to_all" else 1  # parts into which C is cut
-    width = least * LANES if n_bytes % (ITEM_BYTES * group * LANES) == 0 else least
-    rows = max(-(-n_bytes // (ITEM_BYTES * width)), 1)
-    before, after = (f"{_cut('N', others)} {text.format(axes=format_axes(over))}" for text in MOVES[kind])
-    rows = rows * group if "A:" in before else -(-rows // group) * group
-    fn = Function.of(kind, {"t": "N A C"}, lambda t: mtf.reshard(t, after))
-    sizes = f"N:{grid.size // group} A:{rows} C:{width}"
-    return mtf.plan(fn, grid, sizes=sizes, place={"t": before}, dtype="f32")
-
-
-def _cut(name: str, axes: tuple[str, ...]) -> str:
-    return f"{name}:{format_axes(axes)}" if axes else name
 
 
 # ---- a size that simulated devices can hold

@@ -21,8 +21,8 @@ import ipywidgets
 import mtfcore as mtf
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.functions import Function
-from mtfcore.notation import format_axes
 from mtfcore.one_collective import perform
+from mtfcore.planned_collective import KINDS, planned_collective
 from mtfcore.schedules import WAYS
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
@@ -30,7 +30,6 @@ from widgets.explorers.live_traffic import PLACES, LiveTraffic
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis
 from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.explorers.planned import write_place, write_text
-from widgets.explorers.run_program import MOVES, collective
 from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html
@@ -162,10 +161,10 @@ class Traffic(OnDevice, Frame):
     def device_program(self, settings: State) -> tuple[mtf.Program, str]:
         """The collective over all axes, planned as one step."""
         mesh, kind = mtf.Mesh(settings["mesh"]), settings["kind"]
-        if kind not in MOVES:
-            named = ", ".join(NAMES[each] for each in MOVES)
+        if kind not in KINDS:
+            named = ", ".join(NAMES[each] for each in KINDS)
             raise LayoutError(f"of {NAMES[kind]} only values are run here, with Run; a device is timed with {named}")
-        return collective(kind, str(mesh), format_axes(mesh.names), settings["n_bytes"]), slice_of(mesh.size)
+        return planned_collective(kind, mesh, "", settings["n_bytes"], "f32"), slice_of(mesh.size)
 
     def device_case(self, settings: State) -> tuple[str, State]:
         return "collective", {**settings, "axes": "", "dtype": "f32"}

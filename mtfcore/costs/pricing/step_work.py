@@ -108,13 +108,24 @@ def _works(program: Program, inputs: Sequence[Sources], loops: Loops) -> Iterato
             if step.inputs and step.inputs[-1] in onto:  # the sum lies in memory, and was written with the product
                 known[step.output] = _stored(program, step.output, step.after, step.dtype)
                 continue
-        if step.kind in FUSED and step.output not in handed_out:
+        if _is_fused(step, program.mesh) and step.output not in handed_out:
             found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
             known[step.output] = tuple(dict.fromkeys(found))
             continue
         name = _home(step, known) if step.kind == "write" else ""
         for value in step.outputs:
             known[value] = _stored(program, value, program.shardings[value], program.dtypes[value], name)
+
+
+def _is_fused(step: Step, mesh: Mesh) -> bool:
+    """Whether a step is computed where its result is used; so is a sum cut into single addends."""
+    if step.kind != "einsum" or len(step.before) != 1:
+        return step.kind in FUSED
+    before = step.before[0]
+    added = tuple((dim, on) for dim, on in zip(before.dims, before.axes, strict=True) if dim.name not in step.after.on)
+    left = [dim.name for dim in before.dims if dim.name in step.after.on]
+    cut = all(on for _, on in added) and local_size(added, mesh) == 1
+    return cut and left == [dim.name for dim in step.after.dims]  # and it is not transposed
 
 
 def _joining(program: Program) -> set[int]:
@@ -137,7 +148,7 @@ def _onto(program: Program) -> dict[int, int]:
 def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[int], mesh: Mesh) -> Work:
     times = math.prod(turns for _, turns in loops)
     step = dataclasses.replace(step, times=step.times * times) if times > 1 else step
-    if step.is_collective or (step.kind in FUSED and step.output not in handed_out):
+    if step.is_collective or (_is_fused(step, mesh) and step.output not in handed_out):
         return Work(step, loops, None, (), ())
     made = Access(_settled(step.after), step.dtype, "")
     if step.kind == "gather":  # as many rows as it returns
