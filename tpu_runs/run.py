@@ -123,7 +123,10 @@ def _facts(measured: Measured) -> dict[str, Any]:
 def _expect_devices(on: str) -> None:
     """Start simulated devices, or say at once why there is no chip: never a silent fall to the CPU."""
     if on == "attached":
-        chip_state().expect_ready()
+        try:
+            chip_state().expect_ready()
+        except DeviceError as fault:
+            raise DeviceError(f"{fault}; to practise without a chip: --on simulated") from None
         return
     with contextlib.suppress(DeviceError):  # JAX runs already with fewer: then those are what there is
         mtf.devices(SIMULATED)

@@ -189,7 +189,7 @@ def test_ctrl_c_keeps_what_was_measured(own_records: Path, monkeypatch: pytest.M
         (["run", "product", "m64"], 1, "parameters are given as name=value"),
         (["run", "product", "m=0", "--on", "simulated"], 1, "m is 0; legal are"),
         (["run", "m=3"], 1, "name a case"),
-        (["run", "product"], 1, "no TPU or GPU is attached"),
+        (["run", "product"], 1, "to practise without a chip: --on simulated"),
         (["run", "product", "--hosts", "2"], 1, "--hosts needs --coordinator"),
         (["run", "product", "--hosts", "2", "--coordinator", "a:1", "--host", "2"], 1, "numbered from 0 to 1"),
         (["run", "product", "--hosts", "2", "--coordinator", "here"], 1, "ADDRESS:PORT, an address of host 0"),
