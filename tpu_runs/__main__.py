@@ -41,8 +41,12 @@ def main(words: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read our output has had enough, as `head` has
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as fault:  # our output has no reader any more, as behind `head`, or no room; or a file named to us
+        broken = isinstance(fault, BrokenPipeError)
+        if fault.filename is None:  # what is still to be printed would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not broken:
+            print(f"{fault.filename or 'the output'}: {fault.strerror}", file=sys.stderr)
         return 1
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +62,10 @@ def test_a_compiled_record_of_the_same_run_stands_beside_it() -> None:
     same = one(origin="compiled", seconds=[], facts={"seconds": 1e-3}, where=where)
     other = one(origin="compiled", seconds=[], facts={"seconds": 5.0}, where={**where, "topology": "v5e:4x4"})
     (row,) = compare.beside_models([one(), same, other]).rows
-    assert (row["compiled"], row["compiled_error"]) == (1e-3, -0.5) and "compiled: compiled · for v5e:2x2" in row[
-        "words"
-    ]
+    assert (row["compiled"], row["compiled_error"]) == (
+        1e-3,
+        -0.5,
+    ) and "modelled from compiled schedule: compiled · for v5e:2x2" in row["words"]
 
 
 def test_of_a_share_the_local_steps_are_compared() -> None:
@@ -117,3 +120,11 @@ def test_constants_are_fitted_kept_and_named(tmp_path: Path, capsys: pytest.Capt
     append(one(where={"platform": "simulated", "devices": 4}), tmp_path / "b.jsonl")
     assert main(["calibrate", str(tmp_path / "b.jsonl")]) == 1
     assert "simulated" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_an_output_without_room_is_said_in_a_line() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        found = subprocess.run([sys.executable, "-m", "tpu_runs", "list"], stdout=full, stderr=subprocess.PIPE,
+                               cwd=Path(mtf.__file__).parents[1], timeout=60, check=False)  # fmt: skip
+    assert (found.returncode, found.stderr.decode().strip()) == (1, "the output: No space left on device")
