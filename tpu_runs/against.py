@@ -96,7 +96,7 @@ def _compiled(
     same = [r for r in compiled if r.asked == record.asked and r.where.get("topology") == str(place)]
     if same and not record.share:
         newest = max(same, key=lambda r: r.when)
-        return newest.facts.get("seconds"), [f"compiled: {newest.words()}"]
+        return newest.facts.get("seconds"), [f"modelled from compiled schedule: {newest.words()}"]
     if not now or record.share or place.chip.kind != "TPU":
         return None, []
     try:

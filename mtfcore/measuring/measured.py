@@ -40,7 +40,8 @@ class Share:
 
     mesh: str
     left_out: int  # collectives, each as often as it would run
-    modelled_link_seconds: float | None  # of these, by `mtf.price`; None where no topology is known
+    # of these, by `mtf.price`, without what rings beside products hide; None where no topology is known
+    modelled_link_seconds: float | None
     topology: str = ""
     model: str = ""  # of time, by which they are modelled
     buffer_bytes: int = 0  # what stands in for the results of collectives
@@ -53,7 +54,7 @@ class Share:
         link = "their time is not modelled (no topology is known)"
         if self.modelled_link_seconds is not None:
             took = format_seconds(self.modelled_link_seconds)
-            link = f"modelled beside it: {took} on {self.topology} ({self.model})"
+            link = f"modelled beside it: {took} exposed on {self.topology} ({self.model})"
         return (f"one device's share of mesh '{self.mesh}' at its exact local shapes; "
                 f"{count(self.left_out, 'collective')} left out, {link}")  # fmt: skip
 

@@ -138,6 +138,7 @@ def _whole_part(port: Port, mesh: Mesh) -> Sharding:
 
 
 def _share(program: Program, device: Any, topology: Any, model: Any, n_bytes: int) -> Share:
+    """What was left out; as the links' seconds those that are exposed, so that local steps and these add up."""
     left_out = sum(step.times for step in program.collectives())
     of = as_topology(topology) if topology is not None else slice_for(program.mesh, device.device_kind)
     if of is None:

@@ -129,6 +129,7 @@ def may_choose_order(device: Any) -> bool:
 
 
 def any_order(place: Any) -> Any:
+    """The format of an array that lies there, its dimensions in the order that the compiler chooses."""
     from jax.experimental.layout import Format, Layout
 
     return Format(Layout.AUTO, place)

@@ -59,6 +59,7 @@ def _unusable(record: Any) -> str:
 
 
 def nothing(chip: str | None, chips: Sequence[str], left_out: Sequence[tuple[str, str]]) -> str:
+    """The refusal where no record is left: of which chips there are some, why others do not count, what to measure."""
     whose = f"of {chip} " if chip else ""
     there = f"; there are some of {', '.join(chips)}" if chips else ""
     whys = list(dict.fromkeys(why for _, why in left_out))
@@ -67,13 +68,16 @@ def nothing(chip: str | None, chips: Sequence[str], left_out: Sequence[tuple[str
 
 
 def needs(names: Iterable[str]) -> str:
+    """Which measurements would tell these constants, and how many."""
     return "; ".join(f"for {name} at least {ENOUGH} {NEEDED[name]}" for name in names)
 
 
 def get(record: Any, name: str) -> Any:
+    """A field of a record, which may be an object or a mapping; None where it has none."""
     return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
 
 
 def name_of(record: Any) -> str:
+    """A record's case and parameters in one line."""
     params = ", ".join(f"{name} {value}" for name, value in (get(record, "params") or {}).items())
     return f"{get(record, 'case') or 'program'} ({params})"

@@ -62,10 +62,8 @@ def test_a_compiled_record_of_the_same_run_stands_beside_it() -> None:
     same = one(origin="compiled", seconds=[], facts={"seconds": 1e-3}, where=where)
     other = one(origin="compiled", seconds=[], facts={"seconds": 5.0}, where={**where, "topology": "v5e:4x4"})
     (row,) = compare.beside_models([one(), same, other]).rows
-    assert (row["compiled"], row["compiled_error"]) == (
-        1e-3,
-        -0.5,
-    ) and "modelled from compiled schedule: compiled · for v5e:2x2" in row["words"]
+    assert (row["compiled"], row["compiled_error"]) == (1e-3, -0.5)
+    assert "modelled from compiled schedule: compiled · for v5e:2x2" in row["words"]
 
 
 def test_of_a_share_the_local_steps_are_compared() -> None:

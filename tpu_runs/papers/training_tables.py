@@ -156,6 +156,7 @@ def at_peak() -> Iterator[str]:
 
 
 def compared(key: str, off: str, one: Machine, seconds: float) -> Mapping[str, float]:
+    """A step's seconds under one name and their error under another; nothing where there is no record."""
     record = kept().get(one.name)
     return {key: record.facts["seconds"], off: record.facts["seconds"] / seconds - 1} if record else {}
 

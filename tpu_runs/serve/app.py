@@ -27,6 +27,7 @@ from typing import Any
 
 from tornado.web import Application, RequestHandler
 
+from mtfcore.numbers import format_bytes
 from tpu_runs.serve.desk import Desk
 from tpu_runs.serve.engine import Engine
 from tpu_runs.serve.limits import Limits, Rate, Refused, Request, read_request
@@ -78,8 +79,9 @@ class House:
             raise Refused(400, str(fault)) from None
         if self.device_bytes is not None and n_bytes > self.device_bytes:
             of = "this computer" if self.engine.on == "simulated" else "each device"
-            raise Refused(400, f"{asked.case} with these params needs about {_gib(n_bytes)} of {of} (modelled); "
-                               f"{_gib(self.device_bytes)} are there: choose smaller ones")  # fmt: skip
+            needed, there = format_bytes(n_bytes), format_bytes(self.device_bytes)
+            raise Refused(400, f"{asked.case} with these params needs about {needed} of {of} (modelled); {there} are "
+                               "there: choose smaller ones")  # fmt: skip
         return Request(asked.case, params, asked.fresh)
 
     def status(self) -> dict[str, Any]:
@@ -95,11 +97,6 @@ class House:
             "trouble": desk.trouble,
             "limits": {name: getattr(self.limits, name) for name in ("body_bytes", "queued_per_client", "run_seconds")},
         }
-
-
-def _gib(n_bytes: int) -> str:
-    amount = n_bytes / 2**30
-    return f"{amount:,.0f} GiB" if amount >= 100 else f"{amount:.2g} GiB"
 
 
 class Handler(RequestHandler):

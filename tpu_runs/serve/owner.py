@@ -42,7 +42,8 @@ OPEN = (
 
 def options(words: list[str]) -> argparse.Namespace:
     """What may follow `make class`."""
-    parser = argparse.ArgumentParser(prog="python -m tpu_runs.serve", allow_abbrev=False, description=__doc__,
+    about = (__doc__ or "").partition("Next file")[0].rstrip()
+    parser = argparse.ArgumentParser(prog="python -m tpu_runs.serve", allow_abbrev=False, description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--on", choices=["attached", "simulated"], default="attached",
                         help="the chips of this machine (default), or simulated devices, to practise")  # fmt: skip
