@@ -22,7 +22,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import DeviceError, LayoutError, refuse
 from mtfcore.measuring.chip_state import chip_state
 from mtfcore.numbers import count, format_seconds
 from mtfcore.topologies import topology
@@ -72,7 +72,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if asked.hosts > 1:
         return _among_others(asked, named, given)
     if asked.on == "attached":
-        chip_state().expect_ready()
+        try:
+            chip_state().expect_ready()
+        except DeviceError as fault:
+            raise DeviceError(f"{fault}; to practise without a chip: --on simulated") from None
     return _all(asked, _planned(asked, named, given, _devices(asked)))
 
 
