@@ -145,11 +145,15 @@ def test_the_fastest_program_that_fits_counts() -> None:
     assert two.best({}) is None
 
 
-def test_prefill_and_decode_are_within_eight_percent_in_the_median_with_nothing_fitted() -> None:
+def test_decode_and_both_phases_are_within_8_percent_in_the_median_and_prefill_alone_with_the_papers_loops() -> None:
+    """Nothing is fitted. Prefill alone is within 8.5 % as planned; the paper ran it with the loops of section 3.5."""
     found = {line["group"]: line for line in comparing.summary(RECORDS).rows}
-    for group in ("prefill and decode, decode", "prefill and decode", "all, totals of both among them"):
-        assert found[group]["median"] <= FAR, group
-    assert found["prefill and decode, prefill"]["looped"] <= FAR  # with the loops that the paper ran with
+    decode, prefill = (found[f"prefill and decode, {phase}"] for phase in ("decode", "prefill"))
+    assert decode["median"] <= 0.08 and found["prefill and decode"]["median"] <= 0.08
+    assert prefill["median"] <= 0.085 and prefill["looped"] <= 0.08
+    assert found["all, totals of both among them"]["median"] <= 0.08
+    for group, line in found.items():
+        assert -line["median"] <= line["signed"] <= line["median"], group
     assert found["all, totals of both among them"]["n"] == len(rows.rows())
 
 
@@ -193,6 +197,10 @@ def test_effects_have_their_own_size() -> None:
             if "looped" in words:
                 assert RECORDS[one.name].facts["exposed_link_seconds"] < base.facts["exposed_link_seconds"], one.name
     lines = effects.table(RECORDS).rows
+    said = [line["said"] for line in lines if "partitioner" in line["how"]]
+    assert len(said) == len(effects.PARTITIONED) and all("as large as weights of a layer" in words for words in said)
+    few, many = (words.partition("as much: ")[2].partition(" of it")[0] for words in said[:2])
+    assert few == many and few.endswith("GiB")  # weights do not grow with the sequences
     assert [line["ratio"] for line in lines if line["how"].startswith("parallel")] == [1.0] * (1 + len(others))
 
 

@@ -9,12 +9,16 @@ scheduled by itself (section 3.5). Next file to read: `explained`.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 import mtfcore as mtf
 from mtfcore.costs.serving.grids import orientations
+from mtfcore.counting.facts import sent_bytes
+from mtfcore.notation import parse_axes
 from mtfcore.numbers import format_bytes, format_seconds
 from mtfcore.reference import rows as published_rows
 from mtfcore.tables import Column, Row, Table
@@ -32,6 +36,9 @@ PHASES = {
 LOOPS = (("latency", 2, "x"), ("latency", 3, ""))  # form, so many of the largest, of those along these axes
 GATHERED = (("latency", 5, ""), ("throughput", 5, ""))
 PARTITIONED = tuple(PHASES)[:3]  # of weights that are gathered the partitioner makes other programs altogether
+
+
+MOVING = ("all_gather", "all_to_all")  # what can carry weights: they are never summed
 
 
 @dataclass(frozen=True)
@@ -118,9 +125,37 @@ def _lines(effect: Effect, records: Mapping[str, Record]) -> Iterator[Row]:
 
 def _said(effect: Effect, record: Record, base: Record) -> str:
     """What is published of the last of them, and of a partitioner what makes it slow."""
+    if not record.params["partitioned"]:
+        return f"published: {effect.published}"
     more = record.counts["link_bytes"] / base.counts["link_bytes"]
-    sends = f"; of today's, a device sends {more:.1f} times as much" if record.params["partitioned"] else ""
-    return f"published: {effect.published}{sends}"
+    return (f"published: {effect.published}; of today's, a device sends {more:.1f} times as much: "
+            f"{sends(effect, record)}")  # fmt: skip
+
+
+def sends(effect: Effect, record: Record) -> str:
+    """What a partitioner's program sends: how much of it is as large as weights of a layer, and the most of one kind.
+
+    A plan that keeps weights where they are moves activations; a partitioner may move weights instead.
+    """
+    program = effect.base.program()
+    uses, mesh, moved, sent = weight_uses(program), program.mesh, 0, []
+    for kind, axes, n_bytes, _, times in record.facts["collectives"]:
+        each = sent_bytes(kind, n_bytes, mesh.group_size(parse_axes(axes)))
+        moved += each * min(times, uses[n_bytes]) if kind in MOVING else 0
+        sent.append((each * times, f"{times} times {kind} over {axes} of {format_bytes(n_bytes)}"))
+    most, words = max(sent)
+    return (f"{format_bytes(moved)} of it as large as weights of a layer, gathered or exchanged at each use; the most, "
+            f"{format_bytes(most)}, {words}")  # fmt: skip
+
+
+def weight_uses(program: mtf.Program) -> Counter[int]:
+    """Bytes of a device's part of a layer's matrix, in bf16, in which it is multiplied → how often there is one."""
+    found: Counter[int] = Counter()
+    for port in program.inputs:
+        if port.name.startswith("w") and not port.name.endswith("_scale"):
+            layers, *part = port.sharding.local_shape(program.mesh)
+            found[2 * math.prod(part)] += layers
+    return found
 
 
 def _numbers(record: Record, base: Record) -> Row:
