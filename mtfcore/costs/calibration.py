@@ -20,8 +20,8 @@ import numpy as np
 
 import mtfcore as mtf
 from mtfcore.costs.links.wiring import Wiring
-from mtfcore.costs.pricing.asking import asks, seconds
-from mtfcore.costs.pricing.step_time import FITTED, messages, rates
+from mtfcore.costs.pricing.demands import Demands, demands
+from mtfcore.costs.pricing.step_time import FITTED, rates
 from mtfcore.costs.serving.grids import orientations
 from mtfcore.reference import Published, latency_rows
 from mtfcore.steps import Program
@@ -31,21 +31,11 @@ BEGIN = np.log([0.9, 0.6, 3e-6])
 POWER, FAR = 1.5, 0.3  # errors beyond 30 % pull no harder: what the model cannot explain shall not bend it
 
 
-@dataclass(frozen=True)
-class Pass:
-    """One program on one wiring, with neutral constants: all that the constants act on."""
-
-    compute: np.ndarray  # seconds of each local step
-    hbm: np.ndarray
-    times: np.ndarray
-    link: float  # seconds of all collectives
-    messages: float
-
-    def seconds(self, constants: Sequence[float]) -> float:
-        """With these constants."""
-        compute_share, link_share, launch = constants
-        local = (np.maximum(self.compute / compute_share, self.hbm) * self.times).sum()
-        return float(local + self.link / link_share + self.messages * launch)
+def seconds(one: Demands, constants: Sequence[float]) -> float:
+    """A program's, with these constants."""
+    compute_share, link_share, launch = constants
+    local = (np.maximum(one.compute / compute_share, one.hbm) * one.times).sum()
+    return float(local + one.link / link_share + one.messages * launch)
 
 
 @dataclass(frozen=True)
@@ -53,11 +43,11 @@ class Fitted:
     """A row with its passes: for each way round of the mesh, (how often, the passes one of which runs)."""
 
     row: Published
-    ways: Sequence[Sequence[tuple[int, Sequence[Pass]]]]
+    ways: Sequence[Sequence[tuple[int, Sequence[Demands]]]]
 
     def seconds(self, constants: Sequence[float]) -> float:
         """The prediction: the fastest way round."""
-        return min(sum(times * min(each.seconds(constants) for each in passes) for times, passes in way)
+        return min(sum(times * min(seconds(each, constants) for each in passes) for times, passes in way)
                    for way in self.ways)  # fmt: skip
 
     def error(self, constants: Sequence[float]) -> float:
@@ -72,12 +62,12 @@ def rows_of(chip: str, busy_axes: int | None, keys: Iterable[str] = ("",)) -> li
     return [Fitted(row, _ways(row, busy_axes)) for row in found if row.key.startswith(begins)]
 
 
-def _ways(row: Published, busy_axes: int | None) -> list[list[tuple[int, list[Pass]]]]:
+def _ways(row: Published, busy_axes: int | None) -> list[list[tuple[int, list[Demands]]]]:
     slice_ = mtf.topology(row.setup["topology"])
     return [_phases(row, wired, busy_axes) for wired in orientations(slice_, row.setup["ffn"])]
 
 
-def _phases(row: Published, wired: Wiring, busy_axes: int | None) -> list[tuple[int, list[Pass]]]:
+def _phases(row: Published, wired: Wiring, busy_axes: int | None) -> list[tuple[int, list[Demands]]]:
     setup, found = row.setup, []
     for phase in ("prefill", "decode") if setup["phase"] == "total" else (setup["phase"],):
         output = setup.get("output_tokens") or 0
@@ -97,19 +87,9 @@ def _program(setup: Mapping[str, Any], phase: str, attention: str, wired: Wiring
     )  # fmt: skip
 
 
-def _pass(program: Program, wired: Wiring, busy_axes: int | None) -> Pass:
+def _pass(program: Program, wired: Wiring, busy_axes: int | None) -> Demands:
     plain = rates(wired.topology.chip, "physical")
-    at = replace(plain, how=replace(plain.how, busy_axes=busy_axes))
-    local, link, sent = [], 0.0, 0.0
-    for ask in asks(program, at):
-        step, took = ask.step, seconds(ask, wired, at)
-        if step.is_collective and step.group > 1:
-            link += step.times * took.link
-            sent += step.times * messages(step.kind, wired.legs(step.axes))
-        elif not step.is_collective:
-            local.append((took.compute, took.hbm, step.times))
-    compute, hbm, times = np.array(local).T
-    return Pass(compute, hbm, times, link, sent)
+    return demands(program, wired, replace(plain, how=replace(plain.how, busy_axes=busy_axes)))
 
 
 def fit(rows: Sequence[Fitted]) -> dict[str, float]:

@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.pricing.asking import asks, seconds
 from mtfcore.costs.pricing.constants import NEUTRAL, Constants
+from mtfcore.costs.pricing.demands import demands
 from mtfcore.costs.pricing.price import price
-from mtfcore.costs.pricing.step_time import messages, rates
+from mtfcore.costs.pricing.step_time import rates
 from mtfcore.errors import LayoutError
 from mtfcore.measuring import places
 from mtfcore.measuring.fitting import START, Asked, at_an_end, fit, intervals, mixed, sensitivities
@@ -116,16 +116,8 @@ def asked_of(program: Program, record: Any) -> Asked:
     at = rates(of.chip, "physical")
     at = replace(at, how=replace(at.how, busy_axes=rates(of.chip, "calibrated").how.busy_axes))
     wired = price(program, _any_slice(program, of) if alone else of).wiring
-    local, link, sent = [(0.0, 0.0, 0)], 0.0, 0.0
-    for ask in asks(program, at):
-        step, took = ask.step, seconds(ask, wired, at)
-        if not step.is_collective:
-            local.append((took.compute, took.hbm, step.times))
-        elif step.group > 1 and not alone:
-            link += step.times * took.link
-            sent += step.times * messages(step.kind, wired.legs(step.axes))
-    compute, hbm, times = np.array(local, float).T
-    return Asked(compute, hbm, times, float(link), float(sent), float(np.median(get(record, "seconds"))))
+    return Asked(**vars(demands(program, wired, at, links=not alone)),
+                 measured_seconds=float(np.median(get(record, "seconds"))))  # fmt: skip
 
 
 def _any_slice(program: Program, of: Any) -> Any:

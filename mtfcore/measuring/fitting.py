@@ -4,7 +4,7 @@
     values = fit(asked, {"compute_share": 0.7, "hbm_share": 0.8, …}, free=["compute_share"])
     intervals(asked, values, ["compute_share"], seed=0)     # {'compute_share': (0.69, 0.73)}
 
-numpy alone. The derivative of a time's logarithm by a constant's is the part of the time that the constant rules, so
+No JAX. The derivative of a time's logarithm by a constant's is the part of the time that the constant rules, so
 sensitivities and derivatives are one. Next file to read: `calibrating`.
 """
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtfcore.costs.pricing.demands import Demands
+
 START = "start_seconds"  # what starting a program takes: in every time, no constant of the chip
 FAR = 0.3  # errors of 30 % and more pull no harder
 DRAWS, INSIDE = 200, 0.9
@@ -23,14 +25,9 @@ ALIKE = 0.05  # the sine of an angle below which two constants rule the same tim
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Demands):
     """What one program asks of a device at published rates, and what it took."""
 
-    compute: np.ndarray  # seconds of each local step
-    hbm: np.ndarray
-    times: np.ndarray
-    link: float  # seconds of all collectives' bytes
-    messages: float
     measured_seconds: float
 
     def parts(self, values: Mapping[str, float]) -> dict[str, float]:

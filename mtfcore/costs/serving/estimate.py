@@ -6,7 +6,7 @@
 
 Fields have the shape of what was asked, and are plain numbers and words where that was single. Times are seconds of
 the whole slice; `parts` and `candidates` are those of one pass, a prefill or one step of decoding. Next file to read:
-`calibration`.
+`pricing/demands`.
 """
 
 from __future__ import annotations
