@@ -3,7 +3,7 @@
     >>> commit()
     'e24bf38+'
 
-Next file to read: `run`.
+Next file to read: `entries`.
 """
 
 from __future__ import annotations

@@ -281,3 +281,12 @@ def test_options_that_say_nothing_are_refused(words: list[str], capsys: pytest.C
     with pytest.raises(SystemExit):
         options(words)
     assert f"{words[0]} {words[1]}:" in capsys.readouterr().err
+
+
+def test_help_says_what_it_is_and_nothing_for_readers_of_code(capsys) -> None:
+    from tpu_runs.serve.owner import options
+
+    with pytest.raises(SystemExit):
+        options(["--help"])
+    said = capsys.readouterr().out
+    assert "The owner of a class's chip" in said and "--students" in said and "Next file" not in said

@@ -7,7 +7,7 @@
     [('reduce_scatter', ('y',), 65536)]
 
 `n_bytes` is what one device holds before, as in all our formulas; here it must divide, so that what is fitted is of the
-bytes that were asked for. Next file to read: `mtfcore.planned_collective`, which plans it.
+bytes that were asked for. `mtfcore.planned_collective` plans it. Next file to read: `product`.
 """
 
 from __future__ import annotations
