@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from lab_server import Lab
 
 CELL = f"""import sys
+from widgets import Frame, timeline  # before the tests' own folder of that name can be found
 sys.path.append({str(pathlib.Path(__file__).parents[1])!r})
 from compiling.timelines import pretend
-from widgets import Frame, timeline
 Frame.reraise, compiler = True, pretend()
 e = timeline()
 e"""
