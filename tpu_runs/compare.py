@@ -143,9 +143,17 @@ def beside_models(found: Iterable[Record], topology: Any = None, model: Any = "c
         _share("spread", "spread"), _time("modelled", "modelled"), _share("modelled_error", "its error"),
         _time("compiled", "compiled"), _share("compiled_error", "its error"), Column("words", "", below=True),
     )  # fmt: skip
-    notes = [f"{count(len(simulated), 'run')} on simulated devices left out: those times are this computer's, and no "
-             "model of hardware is set beside them"] if simulated else []  # fmt: skip
-    return Table(columns, rows, f"{count(len(rows), 'run')} measured", notes=tuple(notes))
+    return Table(columns, rows, f"{count(len(rows), 'run')} measured", notes=_left_out(len(simulated), not rows))
+
+
+def _left_out(simulated: int, alone: bool) -> tuple[str, ...]:
+    """What is said of simulated runs; where there is nothing else, also what can be done with them."""
+    if not simulated:
+        return ()
+    said = (f"{count(simulated, 'run')} on simulated devices left out: those times are this computer's, never "
+            "hardware speed, and no model of hardware is set beside them")  # fmt: skip
+    beside = "two files of such runs can be set beside each other: python -m tpu_runs compare A.jsonl B.jsonl"
+    return (said, beside) if alone else (said,)
 
 
 def _pair_row(a: Record, b: Record) -> Row:

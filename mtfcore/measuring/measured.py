@@ -141,7 +141,7 @@ class Measured:
         state = f"state carried from run to run ({', '.join(self.carried[:4])})" if self.carried else "same inputs"
         return [
             f"{where['devices']} x {kind}{hosts}", f"compiled apart in {format_seconds(self.compile_seconds)}",
-            f"{count(self.warm_up, 'run')} before, {state}", self._checked(), f"jax {self.versions.get('jax', '?')}",
+            f"{count(self.warm_up, 'warm-up run')}, {state}", self._checked(), f"jax {self.versions.get('jax', '?')}",
         ]  # fmt: skip
 
     def _checked(self) -> str:

@@ -78,6 +78,8 @@ def test_of_a_share_the_local_steps_are_compared() -> None:
 def test_nothing_is_set_beside_what_it_is_not() -> None:
     table = compare.beside_models([one(where={"platform": "simulated", "device_kind": "cpu", "devices": 4})])
     assert table.rows == [] and "no model of hardware is set beside them" in str(table)
+    assert "compare A.jsonl B.jsonl" in str(table)
+    assert "compare A.jsonl" not in str(compare.beside_models([one(), one(where={"platform": "simulated"})]))
     unknown = one(where={**V5E, "device_kind": "TPU v99", "topology": ""})
     assert "name one with --topology" in against(unknown).words and against(unknown).modelled is None
     assert "has other chips" in against(one(), topology="v4:2x2x1").words
