@@ -96,7 +96,8 @@ def ask(
 def in_words(told: Mapping[str, Any]) -> str:
     """How a request stands, in one line."""
     if told["state"] == "waiting":
-        return f"number {told['position']} of {told['waiting']} that wait"
+        going = " while another run is going" if told.get("running") else ""
+        return f"number {told['position']} of {told['waiting']} that wait{going}"
     if told["state"] == "running":
         step = told.get("progress") or {}
         return f"running: {step['text'] or 'step'} ({step['done']} of {step['total']})" if step else "running"

@@ -96,6 +96,7 @@ def test_what_came_too_soon_is_asked_again_and_what_is_refused_is_not(somebody: 
 def test_waiting_outlives_a_connection_that_breaks_but_not_an_owner_that_went(somebody: Somebody) -> None:
     told: list[str] = []
     waiting = {"id": "1", "state": "waiting", "position": 2, "waiting": 3, "mark": "a"}
+    assert in_words({**waiting, "running": True}) == "number 2 of 3 that wait while another run is going"
     running = {"id": "1", "state": "running", "mark": "b", "progress": {"done": 1, "total": 5, "text": "repetition"}}
     done = {"id": "1", "state": "done", "source": "records", "record": RECORD, "mark": "c"}
     asked = Asked(somebody.place, "1", waiting)

@@ -179,7 +179,7 @@ REFUSED = {
         b'{"case": "sleep", "params": {"gib": 1000000}}',
         {},
         400,
-        "977 TiB of this computer .modelled.; 16 GiB",
+        "977 TiB of the class's computer .modelled.; 16 GiB",
     ),
     "too much": (b'{"case": "' + b"x" * 20_000 + b'"}', {}, 413, "at most 16,384"),
     "no token": (b'{"case": "sleep"}', {"Authorization": ""}, 401, "the token is missing or wrong"),
@@ -271,7 +271,7 @@ def test_a_real_product_runs_in_the_worker_alone_and_an_owner_killed_outright_ta
         record = ask("product", params, place=real.notebook("ann"))
         assert record.status == "ok" and record.simulated and len(record.seconds) == 5 and record.check["error"] == 0
         assert ask("product", {**params, "mesh": "x:1"}, place=real.notebook("ben")).id == record.id
-        with pytest.raises(RequestRefused, match=r"needs about [\d.,]+ [A-Z]iB of this computer \(modelled\)"):
+        with pytest.raises(RequestRefused, match=r"needs about [\d.,]+ [A-Z]iB of the class's computer \(modelled\)"):
             ask("product", dict.fromkeys("mkn", 2**20), place=real.notebook("ann"))
         with pytest.raises(RequestRefused, match=r"2 faults[\s\S]*no parameter 'kk'; did you mean 'k'"):
             ask("product", {"kk": 1, "m": -1}, place=real.notebook("ann"))

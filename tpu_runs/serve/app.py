@@ -78,10 +78,10 @@ class House:
         except ValueError as fault:
             raise Refused(400, str(fault)) from None
         if self.device_bytes is not None and n_bytes > self.device_bytes:
-            of = "this computer" if self.engine.on == "simulated" else "each device"
+            of = "the class's computer" if self.engine.on == "simulated" else "each of the class's devices"
             needed, there = format_bytes(n_bytes), format_bytes(self.device_bytes)
-            raise Refused(400, f"{asked.case} with these params needs about {needed} of {of} (modelled); {there} are "
-                               "there: choose smaller ones")  # fmt: skip
+            raise Refused(400, f"{asked.case} in this size needs about {needed} of {of} (modelled); {there} are "
+                               "there: ask for something smaller")  # fmt: skip
         return Request(asked.case, params, asked.fresh)
 
     def status(self) -> dict[str, Any]:

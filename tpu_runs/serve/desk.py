@@ -95,7 +95,8 @@ class Desk:
         if job.started is not None:
             return {**told, "state": "running", "position": 0, "progress": job.progress}
         queue = self.waiting()
-        return {**told, "position": 1 + queue.index(job), "waiting": len(queue)}
+        going = self.running() is not None
+        return {**told, "position": 1 + queue.index(job), "waiting": len(queue), "running": going}
 
     def cancel(self, client: str, id: str) -> None:
         """Take a request back: told at once; its run ends before the next repetition, if nobody else waits for it."""
