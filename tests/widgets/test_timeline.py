@@ -123,6 +123,19 @@ def test_stop_cancels_and_compile_asks_again(compiler):
     assert explorer.value["panels"][1]["bars"] and explorer.kind == "ok"
 
 
+def test_the_progress_line_says_how_long_it_has_taken(compiler, monkeypatch):
+    monkeypatch.setattr(compiling_home, "BEAT", 0.02)
+    compiler.gate.clear()
+    explorer = timeline(schedule="plain")
+    wait_for(lambda: explorer.top.progress["text"] == "compiling plain for v4:2x2x2, 0 s")
+    assert explorer.busy
+    explorer._waits("waiting for others")
+    wait_for(lambda: explorer.top.progress["text"] == "waiting for others, 0 s")
+    compiler.gate.set()
+    explorer.queue.join(10)
+    assert not explorer.busy and not any("beat" in thread.name for thread in threading.enumerate())
+
+
 def test_newer_settings_end_the_compilation_of_older_ones(compiler):
     compiler.gate.clear()
     explorer = timeline(schedule="plain")

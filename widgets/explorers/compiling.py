@@ -12,12 +12,17 @@ to read: `timeline_answers`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
 from mtfcore.errors import DeviceError
+
+
+BEAT = 1.0  # seconds between two words about how long it has taken
 
 
 class Stopped(Exception):
@@ -47,6 +52,23 @@ class Compiling:
         """Raise `Stopped` where nobody waits any more."""
         if self._stop.is_set():
             raise Stopped
+
+    @contextmanager
+    def clocked(self, say: Callable[[int], None]) -> Iterator[None]:
+        """Say the whole seconds so far, from a thread of its own; nothing is said any more once this is left."""
+        begun, over = time.monotonic(), threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT):
+                say(round(time.monotonic() - begun))
+
+        clock = threading.Thread(target=beat, daemon=True)
+        clock.start()
+        try:
+            yield
+        finally:
+            over.set()
+            clock.join()
 
     def stop(self) -> None:
         """Cancel what was asked for; nothing happens where that has ended."""

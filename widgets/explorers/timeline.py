@@ -14,6 +14,7 @@ Transformer Inference" (arXiv 2211.05102), section 3.5. Lesson 12 uses it. Next 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import mtfcore as mtf
@@ -48,6 +49,7 @@ class TimelineExplorer(Growing):
         self.kept: dict[object, Answer] = KEPT if program is None else {}
         self.last: Facts | None = None  # the newest picture that had bars
         self.asked: State = {}  # what the compiler is busy with
+        self.waits_for = ""  # what other kernels compile first, in words
         super().__init__(**settings)
 
     def make_picture(self) -> TimelineView:
@@ -198,8 +200,11 @@ class TimelineExplorer(Growing):
         self.asked = settings
         try:
             for n, kind in enumerate(jobs):
-                yield Progress(n, len(jobs), f"compiling {kind} for {settings['topology']}")
-                answer = ask(self._program(settings), settings["topology"], self.compiling, kind, settings["form"])
+                words = f"compiling {kind} for {settings['topology']}"
+                yield Progress(n, len(jobs), words)
+                self.waits_for = ""
+                with self.compiling.clocked(partial(self._passed, words, n, len(jobs))):
+                    answer = ask(self._program(settings), settings["topology"], self.compiling, kind, settings["form"])
                 keep(self.kept, self._key(settings, kind), answer)
                 yield Progress(n + 1, len(jobs), f"compiled {kind}", value=True)
         except Stopped:
@@ -209,8 +214,12 @@ class TimelineExplorer(Growing):
 
     def _waits(self, words: str) -> None:
         """Other kernels compile first."""
+        self.waits_for = words
         if words:
             self._mark(True, words)
+
+    def _passed(self, words: str, done: int, total: int, passed: int) -> None:
+        self._mark(True, f"{self.waits_for or words}, {passed} s", done, total)
 
     def show_progress(self, progress: Progress) -> None:
         if progress.value:
