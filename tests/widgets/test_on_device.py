@@ -175,10 +175,10 @@ def test_what_is_looked_at_meanwhile_does_not_hide_the_run(monkeypatch, name):
 def test_what_was_said_of_a_job_goes_with_its_settings(monkeypatch):
     monkeypatch.setattr(Frame, "reraise", False)
     explorer = roofline(**EXPLORERS["roofline"][1])
-    pretend(monkeypatch, type(explorer), kind="none", words="no TPU or GPU is attached")
+    pretend(monkeypatch, type(explorer), kind="none", words="no TPU or GPU is attached (no device file)")
     with contextlib.suppress(DeviceError):
         pressed(explorer)
-    assert line(explorer) == "nothing was run"
+    assert line(explorer) == "nothing was run: no TPU or GPU is attached"
     explorer.state = {**explorer.state, "batch": 64}
     assert line(explorer) == ""
 

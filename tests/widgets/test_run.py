@@ -17,6 +17,8 @@ from mtfcore.planned_collective import planned_collective
 from mtfcore.reference import rows
 from tests.widgets.pretend_device import pretend
 from tpu_runs import records
+from tpu_runs.asking import RequestRefused
+from tpu_runs.cases import CASES, check
 from widgets import run
 from widgets.explorers import history, run_jobs, run_published
 from widgets.explorers.examples import two_layers
@@ -348,6 +350,32 @@ def test_with_a_class_its_owner_is_asked(monkeypatch):
     )
     with pytest.raises(DeviceError, match="collectives, and whole steps"):
         pressed(run(**SMALL), "device")
+
+
+@pytest.mark.parametrize("start", [{}, {"what": "prefill", "model": "palm-8b d_ff=8192"}])
+def test_where_a_class_takes_no_such_run_a_small_one_is_offered_that_it_takes(monkeypatch, start):
+    class Small(Class):
+        def start(self, case, params):
+            if CASES[case].bytes(check(CASES[case], params)) > 1 << 20:
+                raise RequestRefused(f"{case} in this size needs about 549 GiB of the class's computer (modelled)")
+            return super().start(case, params)
+
+    owner = Small()
+    monkeypatch.setattr("widgets.explorers.on_device.the_class", lambda: owner)
+    explorer = run(**start)
+    with pytest.raises(DeviceError, match=r"of the class's computer|takes collectives"):
+        pressed(explorer, "device")
+    assert explorer.top.progress["text"].startswith("nothing was run: ")
+    offered(explorer, "a size to simulate")
+    pressed(explorer, "device")
+    case, params = owner.asked
+    assert (case, params["model"], params["mesh"]) == ("phase", "tiny-palm", "x:2 y:2 z:2")
+    assert explorer.kind == "ok" and cell(explorer, "seconds", "measured")["value"] == 6e-3
+    assert not list(explorer.smaller(explorer.state)) and ("tiny-palm", "tiny-palm") in options(explorer, "preset")
+
+
+def options(explorer, name):
+    return next(one.options for one in explorer.controls(explorer.state) if one.name == name)
 
 
 def test_a_class_that_practises_gives_no_time(monkeypatch):

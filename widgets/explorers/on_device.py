@@ -17,27 +17,37 @@ MESHWORK_CLASS set, the class's owner is asked, for what `device_case` can put a
 from __future__ import annotations
 
 import dataclasses
+import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import Event
 from typing import Any, ClassVar
 
 import mtfcore as mtf
 from mtfcore.errors import DeviceError
-from tpu_runs.asking import AskingError, in_words, the_class
+from tpu_runs.asking import AskingError, RequestRefused, in_words, the_class
 from tpu_runs.records import Record
 from widgets.controls import Button, Control
 from widgets.explorers import plan_inputs, run_jobs
 from widgets.explorers.device_line import DeviceLine, differs
 from widgets.explorers.history import OF, History, kind_of
 from widgets.figures.on_device import point_facts
-from widgets.frame import Progress, Result
+from widgets.frame import Offer, Progress, Result
 from widgets.numbers import origin, quantity
 from widgets.state import State
 
 SIMULATES = "on simulated devices, at a small size"
 JOB = "job"  # among a job's settings: which button it is of
 REPEATS = 5
+SHORT = 80  # letters that fit beside the buttons
+
+
+class NotTaken(DeviceError):
+    """The class's owner runs no such thing; with ways out, as `Refused` has."""
+
+    def __init__(self, words: str, offers: Iterable[Offer] = ()) -> None:
+        super().__init__(words)
+        self.offers = tuple(offers)
 
 
 class OnDevice(DeviceLine):
@@ -67,6 +77,10 @@ class OnDevice(DeviceLine):
     def device_case(self, settings: State) -> tuple[str, State] | None:
         """The same as a case of `tpu_runs`, for the class's owner; None where it is none."""
         return None
+
+    def class_offers(self, settings: State) -> list[Offer]:
+        """Ways out where the class's owner takes no such run, or one so large."""
+        return []
 
     # Buttons ----------------------------------------------------------------------------------------------------
 
@@ -104,7 +118,8 @@ class OnDevice(DeviceLine):
             if asking is not None:
                 return (yield from self._ask(asking, own))
         except AskingError as fault:
-            raise DeviceError(str(fault)) from None
+            offers = self.class_offers(own) if isinstance(fault, RequestRefused) else ()
+            raise NotTaken(str(fault), offers) from None
         program, topology = self.device_program(own)
         return (yield from run_jobs.attached(program, own, self.call, topology, self.repeats, type(self).measure,
                                              type(self).chips, self.instead))  # fmt: skip
@@ -112,8 +127,9 @@ class OnDevice(DeviceLine):
     def _ask(self, asking: Any, settings: State) -> Iterator[Progress]:
         found = self.device_case(settings)
         if found is None:
-            raise DeviceError("the class's owner takes collectives, and whole steps of a model by its name with no "
-                              "more than `layers` and `heads` changed; this is neither. `run` has both")  # fmt: skip
+            raise NotTaken("the class's owner takes collectives, and whole steps of a model by its name with no "
+                           "more than `layers` and `heads` changed; this is neither. `run` has both",
+                           self.class_offers(settings))  # fmt: skip
         yield Progress(0, 1, "asking the class's owner")
         self._class_run = asking.start(*found)
         try:
@@ -156,7 +172,7 @@ class OnDevice(DeviceLine):
             expected = isinstance(fault, (DeviceError, mtf.LayoutError))  # no chip, too little memory: nothing ran
             if not expected:
                 self._ended("failed", f"{type(fault).__name__}: {fault}"[:300])
-            self._mark(False, "nothing was run" if expected else "the run failed")
+            self._mark(False, f"nothing was run: {in_short(fault)}" if expected else "the run failed")
             self.tell(fault)
 
     def _ended(self, status: str, reason: str) -> None:
@@ -205,6 +221,12 @@ class OnDevice(DeviceLine):
         """The measured point of these settings, or the last one with the settings that it is of."""
         record, old = self.found("measured", settings)
         return point_facts(record, old) if record is not None and record.seconds else None
+
+
+def in_short(fault: BaseException) -> str:
+    """The first part of a sentence, for the line beside the buttons; all of it stands below the picture."""
+    first = re.split(r"; | \(|\. |\n", str(fault), maxsplit=1)[0]
+    return first if len(first) <= SHORT else f"{first[: SHORT - 1].rstrip()}…"
 
 
 def slice_of(n_devices: int, chip: str = "v4") -> str:

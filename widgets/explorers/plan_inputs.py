@@ -145,9 +145,9 @@ def choices(*names: str) -> Pair:
     return tuple((name, name) for name in dict.fromkeys(names))
 
 
-def model_controls(state: State) -> list[Control]:
-    """A preset from a list, or a name with changes, or a file."""
-    listed = presets()
+def model_controls(state: State, *tiny: str) -> list[Control]:
+    """A preset from a list, or a name with changes, or a file; `tiny` ones are listed too where they are run."""
+    listed = [*presets(), *tiny]
     own = state["model"] if state["model"] not in listed else "-"
     options = (*choices(*listed), (own, "(typed)") if own != "-" else ("-", "…"))
     return [

@@ -141,8 +141,13 @@ class RunExplorer(OnDevice, Frame):
 
     def ways_on(self, state: State) -> Iterator[Offer]:
         """A size that simulated devices can hold, where this one is too large."""
-        program = self.program(state)
-        if run_jobs.too_large(program) and (fewer := small(state)):
+        if run_jobs.too_large(self.program(state)):
+            yield from self.smaller(state)
+
+    def smaller(self, state: State) -> Iterator[Offer]:
+        """The same kind at a size that a computer can play, unless this is it already."""
+        fewer = small(state)
+        if any(state[name] != value for name, value in fewer.items()):
             yield Offer("a size to simulate", fewer)
 
     def paint(self, shown: Shown) -> None:
@@ -185,6 +190,10 @@ class RunExplorer(OnDevice, Frame):
 
     def device_case(self, settings: State) -> tuple[str, State] | None:
         return case_of(settings)
+
+    def class_offers(self, settings: State) -> list[Offer]:
+        state = {**self.state, **self._known(settings)}
+        return [offer for offer in self.smaller(state) if self.device_case({**state, **offer.settings})]
 
     def simulate(self, settings: State) -> Iterator[Progress]:
         """On this computer: the answer checked, what is sent counted."""

@@ -98,7 +98,7 @@ def _of_a_model(state: State) -> list[Control]:
     return [
         Choice("row", found.key if found else "", "as published", "Program", options=rows,
                hint="loads the settings of a row of the papers"),
-        *plan_inputs.model_controls(state),
+        *plan_inputs.model_controls(state, "tiny-palm"),
         Choice("partition", state["partition"], "partition", "Model", options=partitions),
         IntBox("batch", state["batch"], "batch", "Request", "sequences at a time", high=ENDS["batch"][1]),
         IntBox("tokens", state["tokens"], "new tokens" if new else "kept tokens", "Request", high=ENDS["tokens"][1]),

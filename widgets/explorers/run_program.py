@@ -28,7 +28,7 @@ from widgets.explorers.run_inputs import MODELS, asked
 from widgets.state import State
 
 VOCAB = 8  # ids a device in one layer's program, so that looking up and choosing take next to nothing
-SMALL = "layers=2 d_model=256 d_ff=1024 heads=8 head_size=32 vocab=512"
+TINY = {"multihead": "tiny-lm", "grouped": "tiny-grouped", "multiquery": "tiny-palm"}  # by how heads share keys
 SMALL_SLICE = ("x:2 y:2 z:2", "v4:2x2x2")
 
 
@@ -73,9 +73,7 @@ def small(state: State) -> State:
     """The settings that change where a run would be too large here; nothing where this kind has no smaller size."""
     what = state["what"]
     if what in MODELS:
-        name, changes = plan_inputs.split_model(state["model"])
-        kept = {key: value for key, value in changes.items() if key == "kv_heads" and value <= 8}
-        model = f"{plan_inputs.model_text(name, kept)} {SMALL}"
+        model = TINY[plan_inputs.read_model(state["model"]).attention]  # a model by name, as a class takes it too
         mesh, topology = SMALL_SLICE
         return {"model": model, "mesh": mesh, "topology": topology, "batch": 8, "tokens": 16}
     if what == "two_layers":
