@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -42,6 +42,7 @@ class Owner:
     folder: Path
     address: str
     tokens: list[str]
+    said: list[str] = field(default_factory=list)  # lines of its terminal
 
     def notebook(self, name: str, token: str | None = None) -> Class:
         """A client of its own for fair turns."""
@@ -114,6 +115,7 @@ def owner(
     process = subprocess.Popen(command, cwd=folder, env={**named, **environment}, text=True, encoding="utf-8",
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
     said: list[str] = []
+    reading: threading.Thread | None = None
     try:
         for line in process.stdout:
             said.append(line)
@@ -121,9 +123,12 @@ def owner(
                 break
         found = LINE.findall("".join(said))
         assert found, "the owner did not start:\n" + "".join(said)
-        threading.Thread(target=process.stdout.read, daemon=True).start()  # a full pipe would hold the owner up
-        yield Owner(process, folder, found[0][0], [token for _, token in found])
+        reading = threading.Thread(target=said.extend, args=(process.stdout,), daemon=True)
+        reading.start()  # a full pipe would hold the owner up
+        yield Owner(process, folder, found[0][0], [token for _, token in found], said)
     finally:
         if process.poll() is None:
             Owner(process, folder, "", []).end()
+        if reading is not None:  # to the end, which comes with the process's
+            reading.join(20)
         process.stdout.close()

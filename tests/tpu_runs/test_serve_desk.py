@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tpu_runs.records import Record, append, read
 from tpu_runs.serve.desk import Desk, Ticket
 from tpu_runs.serve.limits import Limits, Rate, Refused, Request, read_request
+from tpu_runs.serve.lines import AT_MOST, Lines
 from tpu_runs.serve.turns import Turns
 
 HERE = {"where": {"platform": "simulated", "device_kind": "cpu", "devices": 8}, "versions": {"jax": "1"}}
@@ -272,6 +273,50 @@ def test_old_answers_are_forgotten_and_those_who_wait_are_not(room: Room, monkey
     with pytest.raises(Refused, match="no such request of yours"):
         room.desk.look("ann", first.id)
     assert room.ask("ann", 1).record.id == first.record.id, "but the records know it"
+
+
+def test_the_terminal_is_told_of_each_request_and_answer_and_of_no_names(room: Room) -> None:
+    said: list[str] = []
+    room.desk.lines = Lines(said.append, clock=lambda: room.now)
+    room.ask("ann", 1)
+    room.now = 2.0
+    key, tag = room.start()
+    room.ask("ben", 1)
+    waits = room.ask("ben", 2)
+    room.now = 5.0
+    room.finish(key, tag)
+    room.ask("ann", 1)
+    room.desk.cancel("ben", waits.id)
+    assert [line.partition("  ")[2] for line in said] == [
+        "request 1, client 1: sleep, waiting as number 1 of 1",
+        "request 2, client 2: sleep, joins the run going on",
+        "request 3, client 2: sleep, waiting as number 1 of 1",
+        "request 1, client 1: sleep, ok after 5 s, of which 2 s waiting",
+        "request 2, client 2: sleep, ok after 3 s, of which 0 s waiting",
+        "request 4, client 1: sleep, answered from the records",
+        "request 3, client 2: sleep, stopped after 3 s, of which 3 s waiting",
+    ]
+
+
+def test_in_a_rush_lines_are_left_out_and_counted() -> None:
+    said: list[str] = []
+    now = [0.0]
+    lines = Lines(said.append, clock=lambda: now[0])
+    for number in range(AT_MOST.burst + 7):
+        lines.say(Ticket("", "ann", 0, 0.0, number), "sleep", "ok")
+    now[0] = 1.0
+    lines.say(Ticket("", "ann", 0, 0.0, 99), "sleep", "ok")
+    assert len(said) == AT_MOST.burst + 1 and said[-1].endswith("ok (7 lines left out before this)")
+
+
+def test_a_terminal_that_was_closed_costs_nobody_an_answer(room: Room) -> None:
+    def closed(line: str) -> None:
+        raise BrokenPipeError
+
+    room.desk.lines = Lines(closed)
+    ticket = room.ask("ann", 1)
+    room.run()
+    assert ticket.record.status == "ok"
 
 
 @pytest.mark.parametrize("words", [["--port", "99999"], ["--port", "-5"], ["--students", "-3"], ["--limit", "nan"]])

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from tpu_runs.records import Record, append, read
 from tpu_runs.serve.limits import Limits, Refused, Request
+from tpu_runs.serve.lines import Lines
 from tpu_runs.serve.tickets import Job, Ticket
 from tpu_runs.serve.turns import Turns, priority
 
@@ -43,10 +44,11 @@ class Desk:
     def __init__(self, queue: Queue, limits: Limits, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.queue, self.limits, self.file, self.clock = queue, limits, file, clock
         self.here: dict[str, Any] = {}  # where and versions, as the worker said
-        self.turns, self._numbers, self.ending = Turns(), 0, False
+        self.turns, self._numbers, self._came, self.ending = Turns(), 0, 0, False
         self.jobs: dict[str, Job] = {}  # by every key that the job was queued with
         self.tickets: OrderedDict[str, Ticket] = OrderedDict()
         self.changed: Callable[[], None] = lambda: None
+        self.lines = Lines()  # for the owner's terminal
         self.trouble = ""  # why records could not be kept, if so
         self._known: dict[str, Record] = {}
         self.remember_earlier(read(file)[0] if file.exists() else [])
@@ -66,7 +68,9 @@ class Desk:
         """A ticket for a checked request: answered already, joined to an equal one, or queued."""
         record = None if request.fresh else self._from_records(request)
         if record is not None:
-            return self._ticket(client, 0, record=record, source="records")
+            ticket = self._ticket(client, 0, record=record, source="records")
+            self.lines.say(ticket, request.case, "answered from the records")
+            return ticket
         mine = [ticket for ticket in self.tickets.values() if ticket.client == client and ticket.job]
         self._room(mine)
         round = self.turns.place(client, [ticket.round for ticket in mine])
@@ -81,6 +85,7 @@ class Desk:
             self._queue(job)
         ticket = self._ticket(client, round, job=job)
         job.tickets[ticket.id] = ticket
+        self.lines.taken(ticket, job, self.waiting())
         self.changed()
         return ticket
 
@@ -200,7 +205,8 @@ class Desk:
         self.queue.drop(job.key)
 
     def _ticket(self, client: str, round: int, **more: Any) -> Ticket:
-        ticket = Ticket(uuid.uuid4().hex, client, round, self.clock(), **more)
+        self._came += 1
+        ticket = Ticket(uuid.uuid4().hex, client, round, now := self.clock(), self._came, now, **more)
         self.tickets[ticket.id] = ticket
         if len(self.tickets) > KEPT:  # one in, one out
             del self.tickets[next(id for id, old in self.tickets.items() if old.record or old is ticket)]
@@ -216,6 +222,7 @@ class Desk:
         """One ticket less; a job that nobody waits for leaves the queue, or ends before its next repetition."""
         job, ticket.job, ticket.source = ticket.job, None, "cancelled"
         ticket.record = self._row(job, "stopped", why)
+        self.lines.answered(ticket, job, self.clock())
         del job.tickets[ticket.id]
         if not job.tickets and job.started is None:
             self._leave(job)
@@ -239,3 +246,4 @@ class Desk:
         self.remember([record])
         for ticket in job.tickets.values():
             ticket.job, ticket.record, ticket.source = None, record, "run"
+            self.lines.answered(ticket, job, self.clock())

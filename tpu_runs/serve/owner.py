@@ -29,6 +29,7 @@ from tpu_runs.serve.app import House, Tokens, application
 from tpu_runs.serve.desk import Desk
 from tpu_runs.serve.engine import Engine
 from tpu_runs.serve.limits import Limits, Rate
+from tpu_runs.serve.lines import Lines
 
 TOKEN = "MESHWORK_CLASS_TOKEN"  # the environment's, since other users of a machine can read command lines
 START_SECONDS = 120  # in which a worker is there, JAX started and the chip found
@@ -54,6 +55,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=Limits.run_seconds, metavar="SECONDS",
                         help="a run that takes longer is ended (%(default)g)")  # fmt: skip
     parser.add_argument("--records", type=Path, help="the file to keep records in (default: your own of this month)")
+    parser.add_argument("--quiet", action="store_true", help="print no line for each request and each answer")
     parser.add_argument("--menu", default="tpu_runs.serve.menu", help=argparse.SUPPRESS)
     chosen = parser.parse_args(words)
     if not 0 <= chosen.port <= 65535:
@@ -124,6 +126,8 @@ def _house(chosen: argparse.Namespace) -> House:
         desk.remember_earlier(records.mine())
     house = House(desk, engine, importlib.import_module(chosen.menu), Tokens({}), limits, Rate(limits))
     desk.changed = lambda: _later(_notify(house))
+    if not chosen.quiet:
+        desk.lines = Lines(_say)
     return house
 
 

@@ -38,6 +38,8 @@ class Ticket:
     client: str
     round: int
     looked: float
+    number: int = 0  # of arrival, for the owner's terminal
+    came: float = 0.0
     job: Job | None = None
     record: Record | None = None
     source: str = ""  # "run", "records" or "cancelled"
