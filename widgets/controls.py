@@ -60,14 +60,15 @@ class IntBox(Control):
 
 @dataclass(frozen=True)
 class Choice(Control):
-    """One of several options, each a (value, words) pair."""
+    """One of several options, each a (value, words) pair; those in `off` stand in the menu, greyed."""
 
     kind: ClassVar[str] = "choice"
     options: tuple[tuple[str, str], ...] = ()
+    off: tuple[str, ...] = ()
 
     def clamp(self, value: Any) -> tuple[str, str]:
         """The option itself, or the first one when it has become impossible."""
-        legal = dict(self.options)
+        legal = {option: words for option, words in self.options if option not in self.off}
         if not legal or (isinstance(value, str) and value in legal):
             return value, ""
         first = next(iter(legal))

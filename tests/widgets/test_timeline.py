@@ -242,7 +242,13 @@ def test_records_are_shown_without_compiling(compiler, monkeypatch):
     explorer = open_(record="palm/decode")
     assert len(bars_of(explorer.value["panels"])) == 9 and "pip install" not in explorer.sentence
     explorer.top.press({"window": "step"})
-    assert explorer.sentence.startswith("Plain: nothing kept of the step")
+    assert explorer.sentence.startswith("Show 'step' is not possible here") and explorer.state["window"] == "layer"
+    menu = next(item for item in explorer.top.row["items"] if item["name"] == "window")
+    assert menu["off"] == ("step",) and menu["options"][1] == ("step", "the whole step (not kept)")
+    asked = open_(record="palm/decode", window="step")
+    assert asked.sentence.startswith("Plain: nothing kept of the step")
+    asked.top.press({"record": "palm/decode", "schedule": "both"})
+    assert asked.state["window"] == "layer"
     explorer.top.press({"batch": 2})
     assert explorer.state["record"] == "" and "pip install" in explorer.sentence
     explorer.queue.join(10)

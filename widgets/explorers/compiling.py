@@ -21,7 +21,6 @@ import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
 from mtfcore.errors import DeviceError
 
-
 BEAT = 1.0  # seconds between two words about how long it has taken
 
 

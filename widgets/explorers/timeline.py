@@ -70,8 +70,8 @@ class TimelineExplorer(Growing):
         return timeline_inputs.edited(state, name, value)
 
     def run_buttons(self) -> list[Control]:
-        compile_ = Button("run", None, "Compile", "run", "by itself when a control is let go", enabled=not self.busy)
-        return [compile_, Button("stop", None, "Stop", "run", enabled=self.busy)]
+        compile_ = Button("run", None, "Compile", "Answer", "by itself when a control is let go", enabled=not self.busy)
+        return [compile_, Button("stop", None, "Stop", "Answer", enabled=self.busy)]
 
     def press_run(self, name: str) -> bool:
         """Stop ends the compiler's process, too: a compilation has no steps between which to stop."""
@@ -92,12 +92,8 @@ class TimelineExplorer(Growing):
         timeline_inputs.check(state)
         answers, axes = self._answers(state)
         panels = [self._panel(kind, answers.get(kind), state, axes) for kind in self._kinds(state)]
-        facts: Facts = {
-            "panels": panels,
-            "stale": "",
-            "says": self._about(answers, state),
-            "rings": self._rings(answers),
-        }
+        says, rings = self._about(answers, state), self._rings(answers)
+        facts: Facts = {"panels": panels, "stale": "", "says": says, "rings": rings}
         missing = bool(self._missing(state))
         if missing and self.last and not any(one["bars"] for one in panels):
             facts = {**self.last, "stale": "the picture is that of the settings before", "says": ""}

@@ -9,6 +9,7 @@ The mesh and the slice have equally many devices: moving one moves the other. Ne
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 import mtfcore as mtf
@@ -41,46 +42,66 @@ MOST_DEVICES = plan_inputs.MOST_CHIPS
 
 def controls(state: State, own: str = "") -> list[Control]:
     """All of them; `own` is the name of the reader's own program, which has its own settings."""
-    return [*_looking(state), *([] if own else _request(state)), *_slice(state, own), *_records(state, own)]
+    asked = [] if own else [*_program(state), *_request(state), *plan_inputs.model_controls(state)]
+    looking = [*_schedule(state, own), _window(state)]
+    return [*asked, *looking, *_slice(state, own), *_records(state, own)]
 
 
-def _looking(state: State) -> Iterator[Control]:
-    yield Choice("schedule", state["schedule"], "collectives", "Schedule", options=SCHEDULES)
-    yield Choice("form", state["form"], "rings for", "Schedule", "how a collective becomes a ring of permutes",
+def _schedule(state: State, own: str) -> Iterator[Control]:
+    group = "Schedule" if own else "Program"
+    yield Choice("schedule", state["schedule"], "collectives", group, options=SCHEDULES)
+    yield Choice("form", state["form"], "rings for", group, "how a collective becomes a ring of permutes",
                  options=plan_inputs.choices(*FORMS))  # fmt: skip
-    yield Choice("window", state["window"], "show", "Schedule", options=WINDOWS)
+
+
+def _window(state: State) -> Control:
+    """Of some records only the layer was kept, or only the step: the other is greyed and says so."""
+    off = tuple(which for which, _ in WINDOWS if state["record"] and which not in windows_kept(state["record"]))
+    options = tuple((which, f"{words} (not kept)" if which in off else words) for which, words in WINDOWS)
+    return Choice("window", state["window"], "show", "View", "greyed: the record keeps nothing of it" if off else "",
+                  options=options, off=off)  # fmt: skip
+
+
+def windows_kept(record: str) -> set[str]:
+    """What can be shown of a record; all where there is no such record, which is refused elsewhere."""
+    found = recorded().get(record)
+    return {which for answer in found.values() for which in answer.lines} if found else set(MENUS["window"])
+
+
+def _program(state: State) -> Iterator[Control]:
+    yield Choice("phase", state["phase"], "phase", "Program", options=plan_inputs.choices(*MENUS["phase"]))
+    yield Choice("partition", state["partition"], "partition", "Program",
+                 options=plan_inputs.choices(*plan_inputs.PARTITIONS))  # fmt: skip
 
 
 def _request(state: State) -> Iterator[Control]:
-    yield Choice("phase", state["phase"], "phase", "Request", options=plan_inputs.choices(*MENUS["phase"]))
     yield IntBox("batch", state["batch"], "batch", "Request", "sequences at a time", high=ENDS["batch"][1])
     yield IntBox("tokens", state["tokens"], "tokens", "Request", "new in prefill, cached in decode",
                  high=ENDS["tokens"][1])  # fmt: skip
-    yield from plan_inputs.model_controls(state)
-    yield Choice("partition", state["partition"], "partition", "Partition",
-                 options=plan_inputs.choices(*plan_inputs.PARTITIONS))  # fmt: skip
-    yield from plan_inputs.type_controls(state)
+    yield from (replace(control, group="Request") for control in plan_inputs.type_controls(state))
 
 
 def _slice(state: State, own: str) -> Iterator[Control]:
     chips = plan_inputs.choices(*NAMES)
     for control in plan_inputs.slice_controls(state):
         yield Choice("chip", control.value, "chip", "Slice", options=chips) if control.name == "chip" else control
-    if not own:
+    if not own:  # the mesh as text stands by the grid that it covers, so that its sliders take one row
+        yield TextBox("mesh", state["mesh"], "mesh", "Slice", "x, y and z, e.g. x:2 y:2 z:2")
         yield from axis_boxes(mtf.Mesh(state["mesh"]), MOST_DEVICES)
-        yield TextBox("mesh", state["mesh"], "axes", "Mesh", "x, y and z, e.g. x:2 y:2 z:2")
 
 
 def _records(state: State, own: str) -> Iterator[Control]:
     if names := [] if own else list(recorded()):
         options = (("", "none: compile"), *((name, record_words(name)) for name in names))
-        yield Choice("record", state["record"], "recorded", "Records", "kept with the project", options=options)
+        yield Choice("record", state["record"], "recorded", "Answer", "kept with the project", options=options)
 
 
 def edited(state: State, name: str, value: object) -> State:
     """The state after a control was moved; whatever makes another program leaves the record."""
     if name == "record":
-        return {**state, **record_settings(str(value)), "record": value}
+        kept = windows_kept(str(value))
+        window = state["window"] if state["window"] in kept else next(iter(kept))
+        return {**state, **record_settings(str(value)), "record": value, "window": window}
     if name in ("schedule", "form", "window"):
         return {**state, name: value}
     state = {**state, "record": ""}

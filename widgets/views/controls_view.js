@@ -38,9 +38,10 @@ const KINDS = {
     return {
       nodes: [select],
       set(now) {
-        const wanted = JSON.stringify(now.options);
+        const wanted = JSON.stringify([now.options, now.off]);
         if (wanted !== drawn) {
           select.replaceChildren(...now.options.map(([value, words]) => new Option(words, value)));
+          for (const option of select.options) option.disabled = now.off.includes(option.value);
           drawn = wanted;
         }
         select.value = now.value;
