@@ -104,8 +104,12 @@ def test_a_published_row_brings_its_settings_and_its_error(shown: Page) -> None:
 
 
 def test_without_a_chip_one_sentence_says_what_to_do(shown: Page) -> None:
+    line = shown.locator(".mw-run")
+    height = line.bounding_box()["height"]
     control(shown, "device", "button").click()
     wait_kind(shown, "refused")
+    expect(line).to_contain_text("nothing was run: no TPU or GPU is attached")  # the sentence may be out of sight
+    assert line.bounding_box()["height"] == height
     expect(says(shown)).to_contain_text("no TPU or GPU is attached")
     expect(says(shown)).to_contain_text("Simulate runs the same steps")
     expect(shown.locator(".mw-dim")).to_have_count(0)  # the picture is still true
