@@ -228,13 +228,14 @@ def test_on_a_chip_there_is_a_share_of_the_peak():
     found = real()
     assert found.total_seconds == 0.002 and found.mfu == 0.5 and found.total_origin == "measured"
     assert found.spread == 1.0 and "1 x NVIDIA H200" in found.words() and "never hardware" not in found.words()
+    assert "warm-up run" in found.words()
 
 
 def test_a_share_is_measured_and_its_links_modelled_never_mixed_in_silence():
     share = Share("x:8", 3, 0.002, "h200:8", "calibrated")
     found = real(share=share)
     assert found.median == 0.002 and found.total_seconds == 0.004 and found.total_origin == "measured + modelled"
-    assert "3 collectives left out" in found.words() and "2 ms on h200:8 (calibrated)" in share.words
+    assert "3 collectives left out" in found.words() and "2 ms exposed on h200:8 (calibrated)" in share.words
     unknown = dataclasses.replace(found, share=Share("x:8", 3, None))
     assert unknown.total_seconds is None and unknown.mfu is None and "not modelled" in unknown.share.words
     none = real(share=Share("x:1", 0, 0.0, "h200:1"))
