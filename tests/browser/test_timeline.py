@@ -19,6 +19,13 @@ Frame.reraise, compiler = True, pretend()
 e = timeline()
 e"""
 QUIET = "() => [...document.querySelectorAll('.mw-run')].every(run => run.dataset.busy !== 'true')"
+IN_VIEW = """() => {
+  const view = document.querySelector('.mw-time-view .mw-time-scroll').getBoundingClientRect();
+  return [...document.querySelectorAll('.mw-time-view WHAT')].some(e => {
+    const at = e.getBoundingClientRect();
+    return at.left >= view.left && at.right <= view.right && getComputedStyle(e).visibility === 'visible';
+  });
+}"""
 SIZE = {"width": 1300, "height": 1000}
 
 
@@ -74,6 +81,10 @@ def test_zooming_keeps_the_bar_in_view(shown: Page) -> None:
     for _ in range(3):
         shown.get_by_role("button", name="zoom in").click()
     assert scroll.evaluate("e => e.scrollWidth / e.clientWidth") == pytest.approx(8, abs=0.1)
+    expect(shown.locator(".mw-time-factor")).to_have_text("8×")
+    scroll.evaluate("e => { e.scrollLeft = e.scrollWidth / 2; }")
+    shown.wait_for_function(IN_VIEW.replace("WHAT", ".mw-ticks text"))
+    shown.wait_for_function(IN_VIEW.replace("WHAT", ".mw-bar .mw-on-bar"))  # of a bar that begins far to the left
     shown.locator(".mw-time-view .mw-timeline").focus()
     shown.keyboard.press("ArrowRight")
     shown.keyboard.press("ArrowDown")
@@ -82,6 +93,12 @@ def test_zooming_keeps_the_bar_in_view(shown: Page) -> None:
     for _ in range(4):
         shown.keyboard.press("-")
     assert scroll.evaluate("e => e.scrollWidth <= e.clientWidth")
+    for whole in (lambda: shown.get_by_role("button", name="fit").click(),
+                  lambda: control(shown, "window", "select").select_option("step")):  # fmt: skip
+        shown.get_by_role("button", name="zoom in").click()
+        expect(shown.locator(".mw-time-factor")).to_have_text("2×")
+        whole()
+        expect(shown.locator(".mw-time-factor")).to_have_text("1×")
 
 
 def test_a_loop_opens_into_one_layer(shown: Page) -> None:

@@ -148,7 +148,7 @@ class TimelineExplorer(Growing):
         if not facts["stale"]:
             self.last = facts if bars_of(facts["panels"]) else self.last
         (self.stage.add_class if facts["stale"] else self.stage.remove_class)("mw-stale")
-        self.picture.show(facts["panels"])
+        self.picture.show(facts["panels"], f"{self.state['record']} {self.state['window']}")
 
     def still(self, shown: Shown) -> str:
         return still_timeline(shown.facts["panels"])

@@ -24,7 +24,8 @@ from widgets.theme import LINKS, axis_colours
 
 HEAD, ROW, GAP, AXIS, LABELS = 24.0, 28.0, 3.0, 24.0, 74.0
 WIDTH = 960.0  # of the saved file
-LEAST = 0.012  # of the width: a bar that is written on
+LEAST = 0.012  # of the width: a bar that is written on; a page that zooms writes on shorter ones, too
+LEAST_ZOOMED = 0.0008
 # stripes that mark waiting; also the only mark in print without colours
 HATCH = tag(
     "pattern", tag("rect", width=6, height=6, fill=LINKS), tag("path", d="M0 0V6", stroke="#111", stroke_width=2.2),
@@ -109,11 +110,14 @@ def _head(one: Facts, top: float) -> str:
 
 def _axis(panels: Sequence[Facts]) -> Iterator[str]:
     total, low = span(panels), height(panels) - AXIS
-    for value in ticks(total) if any(one["bars"] for one in panels) else ():
+    inside = []
+    for value in ticks(total):
         x = _percent(value / total)
-        yield tag("line", x1=x, x2=x, y1=0.0, y2=low + 4, stroke=GREY, stroke_opacity=0.3)
+        inside.append(tag("line", x1=x, x2=x, y1=0.0, y2=low + 4, stroke=GREY, stroke_opacity=0.3))
         anchor = "start" if value == 0 else "end" if value > 0.97 * total else "middle"
-        yield tag("text", quantity(value, "s"), x=x, y=low + 17, font_size=11, text_anchor=anchor)
+        inside.append(tag("text", quantity(value, "s"), x=x, y=low + 17, font_size=11, text_anchor=anchor))
+    if any(one["bars"] for one in panels):
+        yield tag("g", *inside, cls="mw-ticks", data_foot=low + 4)
 
 
 def ticks(total: float, most: int = 6) -> list[float]:
@@ -152,7 +156,7 @@ def _bar(one: Facts, bar: Facts, number: int, top: float, total: float, titles: 
         y = y if bar["kind"] == "wait" else y + tall - filled  # waits hang from above, all else stands below
         inside.append(tag("rect", x=_percent(x), y=y + 1, width=_percent(wide), height=max(filled - 2, 1.0), fill=fill,
                           stroke=GREY, stroke_width=0.6, cls="mw-mark"))  # fmt: skip
-    if (words := bar_words(bar)) and wide > LEAST:
+    if (words := bar_words(bar)) and wide > (LEAST if titles else LEAST_ZOOMED):
         inside.append(_written(words, x, wide, ys[COMPUTE]))
     return tag(
         "g", *inside, cls="mw-bar", data_bar=number, data_kind=bar["kind"], data_name=bar["name"],

@@ -7,7 +7,18 @@ const make = (tag, cls, attributes = {}) => {
 };
 // A page takes the first pattern of a name, and in a hidden tab that one paints nothing: each view has names of its own.
 const renamed = (svg, own) => svg.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
-const MOST = 64;
+const MOST = 64, LEGIBLE = 40, TICK = 90;    // times; pixels that words need, and that a tick's value needs
+
+// Round values of time within a view, at least two and at most six, as [share of the whole, words].
+function ticks(span, from, to, width) {
+  const most = Math.max(2, Math.min(6, Math.floor(width / TICK))), least = (to - from) / most;
+  const power = 10 ** Math.floor(Math.log10(least)), step = [1, 2, 5, 10].find(n => n * power >= least * 0.999) * power;
+  const [unit, name] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]].find(([size]) => span >= size) || [1e-9, "ns"];
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9)), found = [];
+  for (let n = Math.ceil(from / step - 1e-9); n * step <= to * (1 + 1e-9); n++)
+    found.push([n * step / span, `${(n * step / unit).toFixed(digits)} ${name}`]);
+  return found;
+}
 
 function render({ model, el }) {
   const own = `t${Math.random().toString(36).slice(2)}`;
@@ -21,9 +32,12 @@ function render({ model, el }) {
     node.addEventListener("click", act);
     tools.append(node);
   };
-  let zoom = 1, reads = -1, number = model.get("opened").number;
+  let zoom = 1, reads = -1, number = model.get("opened").number, subject = "", asked = 0;
   button("−", "zoom out", () => stretch(zoom / 2));
+  const factor = make("span", "mw-time-factor", { title: "how much the time axis is stretched" });
+  tools.append(factor);
   button("+", "zoom in", () => stretch(zoom * 2));
+  button("fit", "fit the whole time into the view", () => stretch(1));
   scroll.append(wide);
   both.append(side, scroll);
   tools.append(says);
@@ -48,11 +62,29 @@ function render({ model, el }) {
     wide.style.width = `${100 * zoom}%`;
     scroll.scrollLeft = place * wide.clientWidth - share * scroll.clientWidth;
     root.dataset.zoom = zoom;
+    factor.textContent = `${zoom}×`;
     legible();
   }
-  function legible() {                    // words that would be cut to a letter or two only disturb
-    for (const words of wide.querySelectorAll(".mw-bar > svg"))
-      words.style.visibility = Number(words.getAttribute("width").slice(0, -1)) / 100 * wide.clientWidth < 40 ? "hidden" : "";
+  const share = (node, name) => Number(node.getAttribute(name).slice(0, -1)) / 100 * wide.clientWidth;
+  function legible() {                    // words stand where their bar is in view; cut to a letter or two they only disturb
+    const low = scroll.scrollLeft, high = low + scroll.clientWidth;
+    for (const words of wide.querySelectorAll(".mw-bar > svg")) {
+      const left = share(words, "x"), begin = Math.max(left, low), end = Math.min(left + share(words, "width"), high);
+      words.style.visibility = end - begin < LEGIBLE ? "hidden" : "";
+      words.firstElementChild.setAttribute("x", begin - left + 4);
+    }
+    rule(low / wide.clientWidth, high / wide.clientWidth);
+  }
+  function rule(from, to) {               // the same lines and values as in the still picture, of what is in view
+    const axis = wide.querySelector(".mw-ticks"), span = Number(wide.firstElementChild?.dataset.span);
+    if (!axis || !wide.clientWidth) return;
+    const foot = Number(axis.dataset.foot), drawn = ticks(span, from * span, to * span, scroll.clientWidth);
+    axis.innerHTML = drawn.map(([at, words]) => {
+      const x = `${(100 * at).toFixed(4)}%`, near = (at - from) / (to - from);
+      const anchor = near < 0.03 ? "start" : near > 0.97 ? "end" : "middle";
+      return `<line x1="${x}" x2="${x}" y1="0" y2="${foot}" stroke="#808080" stroke-opacity="0.3"/>` +
+        `<text x="${x}" y="${foot + 13}" font-size="11" text-anchor="${anchor}">${words}</text>`;
+    }).join("");
   }
   function open(node) {
     if (!node?.dataset.zoom) return;
@@ -94,6 +126,7 @@ function render({ model, el }) {
     if (event.key === "Enter") open(bar(reads));
     else if (event.key === "+" || event.key === "=") stretch(zoom * 2);
     else if (event.key === "-") stretch(zoom / 2);
+    else if (event.key === "0") stretch(1);
     else if (event.key === "Escape") read(-1);
     else if (event.key.startsWith("Arrow")) {
       const node = walk(event.key);
@@ -107,10 +140,14 @@ function render({ model, el }) {
     side.innerHTML = drawing.labels;
     wide.innerHTML = renamed(drawing.bars, own);
     root.dataset.drawn = Number(root.dataset.drawn || 0) + 1;
+    if (drawing.subject !== subject) stretch(1);  // another record, or another window: what was looked at is gone
+    subject = drawing.subject;
     legible();
     read(-1);
   }
-  new ResizeObserver(legible).observe(scroll);
+  const soon = () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(legible); };
+  scroll.addEventListener("scroll", soon);
+  new ResizeObserver(soon).observe(scroll);
   model.on("change:drawing", draw);
   stretch(1);
   draw();

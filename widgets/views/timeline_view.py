@@ -24,7 +24,7 @@ from widgets.numbers import tagged_html
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "timeline_view.css").read_text(encoding="utf-8")
 HINT = (
-    "Point at a bar to read it, or walk with the arrow keys; + and − zoom. Hatched: waiting for links; "
+    "Point at a bar to read it, or walk with the arrow keys; + and − zoom, 0 fits. Hatched: waiting for links; "
     "→ and ←: one way round the axis."
 )
 
@@ -34,13 +34,14 @@ class TimelineView(anywidget.AnyWidget):
 
     _esm = HERE / "timeline_view.js"
     _css = HERE / "timeline_view.css"
-    drawing = t.Dict({"bars": "", "labels": "", "says": [], "hint": ""}).tag(sync=True)
+    drawing = t.Dict({"bars": "", "labels": "", "says": [], "hint": "", "subject": ""}).tag(sync=True)
     opened = t.Dict({"number": 0, "value": ""}).tag(sync=True)
 
-    def show(self, panels: Sequence[Facts]) -> None:
-        """Draw these; nothing is sent where nothing has changed."""
+    def show(self, panels: Sequence[Facts], subject: str = "") -> None:
+        """Draw these; nothing is sent where nothing has changed. Another subject is shown whole, without zoom."""
         says = [tagged_html(bar_text(one, bar)) for one, bar in bars_of(panels)]
-        self.drawing = {"bars": bars_svg(panels), "labels": labels_svg(panels), "says": says, "hint": HINT}
+        drawn = {"bars": bars_svg(panels), "labels": labels_svg(panels)}
+        self.drawing = {**drawn, "says": says, "hint": HINT, "subject": subject}
 
     def on_zoom(self, handle: Callable[[str], None]) -> None:
         """Call `handle("layer")` when a reader opens a loop."""
