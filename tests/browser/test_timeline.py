@@ -144,4 +144,13 @@ def test_the_page_reads_in_both_themes_and_when_narrow(shown: Page) -> None:
     shown.wait_for_function(
         "() => [...document.querySelectorAll('.mw-time-view')].every(e => e.scrollWidth <= e.clientWidth + 1)"
     )
+    more, sentence = shown.get_by_role("button", name="more", exact=True), shown.locator(".mw-bottom .mw-sentence")
+    expect(shown.locator(".mw-box.mw-cut")).to_have_count(1)
+    height = sentence.bounding_box()["height"]
+    more.press("Enter")  # as a reader without a mouse does
+    expect(shown.locator(".mw-bottom .mw-whole")).to_be_focused()
+    expect(shown.locator(".mw-bottom .mw-whole")).to_have_text(sentence.locator(".mw-says").inner_text())
+    assert sentence.bounding_box()["height"] == height
+    shown.locator(".mw-bottom summary").click()
+    expect(shown.locator(".mw-bottom .mw-whole")).to_be_hidden()
     shown.set_viewport_size(SIZE)

@@ -25,9 +25,15 @@ function render({ model, el }) {
   const says = make("div", "mw-says", { role: "status", "aria-live": "polite" });
   const offers = make("div", "mw-offers");
   line.append(says, offers);
+  const box = make("div", "mw-box"), more = make("button", "mw-button mw-more", { type: "button" });
+  more.textContent = "more";
+  more.title = "the sentence goes on: read all of it in the details";
+  more.hidden = true;
+  box.append(line, more);
   const fold = make("details", "mw-details");
   const summary = make("summary");
   summary.textContent = "Details: table, code, state";
+  const whole = make("div", "mw-whole", { tabindex: -1 }), wholeHead = heading("The whole sentence");
   const error = make("pre", "mw-error");
   const table = make("div", "mw-table");
   const code = make("pre", "mw-code");
@@ -40,16 +46,26 @@ function render({ model, el }) {
   const codeHead = heading("The call that gives this picture"), stateHead = heading("State");
   codeHead.append(copier(() => code.textContent));
   stateHead.append(apply, copier(() => state.value), save);
-  fold.append(summary, errorHead, error, codeHead, code, stateHead, state, heading("As a table"), table);
-  root.append(line, fold);
+  fold.append(summary, wholeHead, whole, errorHead, error, codeHead, code, stateHead, state, heading("As a table"), table);
+  root.append(box, fold);
   el.append(root);
 
   let number = 0;
   function ask(what) { model.set("asked", { number: ++number, ...what }); model.save_changes(); }
   apply.addEventListener("click", () => ask({ state: state.value }));
   save.addEventListener("click", () => ask({ svg: true }));
-  fold.addEventListener("toggle", () => { model.set("unfolded", fold.open); model.save_changes(); });
+  more.addEventListener("click", () => { fold.open = true; cue(); whole.focus(); });
+  line.addEventListener("scroll", cue);
+  fold.addEventListener("toggle", () => { cue(); model.set("unfolded", fold.open); model.save_changes(); });
 
+  function cue() {                        // what is cut at the box's lower edge fades there and can be asked for
+    const long = line.scrollHeight > line.clientHeight + 2;
+    more.hidden = !long;
+    box.classList.toggle("mw-cut", long && line.scrollTop + line.clientHeight < line.scrollHeight - 2);
+    wholeHead.hidden = whole.hidden = !(long && fold.open);
+    const words = whole.hidden ? "" : says.innerHTML;
+    if (whole.innerHTML !== words) whole.innerHTML = words;
+  }
   function draw() {
     const shown = model.get("shown");
     root.dataset.kind = shown.kind;
@@ -65,6 +81,7 @@ function render({ model, el }) {
     code.textContent = shown.code;
     if (document.activeElement !== state) state.value = shown.state;
     if (shown.table) table.innerHTML = shown.table;
+    cue();
   }
   function download() {
     const { name, text } = model.get("svg");
@@ -76,5 +93,6 @@ function render({ model, el }) {
   model.on("change:shown", draw);
   model.on("change:svg", download);
   draw();
+  new ResizeObserver(cue).observe(line);
 }
 export default { render };

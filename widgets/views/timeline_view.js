@@ -67,6 +67,7 @@ function render({ model, el }) {
   }
   const share = (node, name) => Number(node.getAttribute(name).slice(0, -1)) / 100 * wide.clientWidth;
   function legible() {                    // words stand where their bar is in view; cut to a letter or two they only disturb
+    if (!scroll.clientWidth) return;      // not shown now
     const low = scroll.scrollLeft, high = low + scroll.clientWidth;
     for (const words of wide.querySelectorAll(".mw-bar > svg")) {
       const left = share(words, "x"), begin = Math.max(left, low), end = Math.min(left + share(words, "width"), high);
@@ -77,7 +78,7 @@ function render({ model, el }) {
   }
   function rule(from, to) {               // the same lines and values as in the still picture, of what is in view
     const axis = wide.querySelector(".mw-ticks"), span = Number(wide.firstElementChild?.dataset.span);
-    if (!axis || !wide.clientWidth) return;
+    if (!axis) return;
     const foot = Number(axis.dataset.foot), drawn = ticks(span, from * span, to * span, scroll.clientWidth);
     axis.innerHTML = drawn.map(([at, words]) => {
       const x = `${(100 * at).toFixed(4)}%`, near = (at - from) / (to - from);
@@ -147,7 +148,9 @@ function render({ model, el }) {
   }
   const soon = () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(legible); };
   scroll.addEventListener("scroll", soon);
-  new ResizeObserver(soon).observe(scroll);
+  const sizes = new ResizeObserver(soon);
+  sizes.observe(scroll);
+  sizes.observe(wide);
   model.on("change:drawing", draw);
   stretch(1);
   draw();
