@@ -104,8 +104,9 @@ def test_one_who_floods_delays_only_himself(here: Owner) -> None:
 
 def test_progress_is_told_step_by_step(here: Owner) -> None:
     told: list[str] = []
-    ask("sleep", {"tag": tag(), "ms": 60, "steps": 3}, progress=told.append, place=here.notebook("ann"))
-    assert "running: repetition 2 (1 of 3)" in told and told[-1] == "ok"
+    ask("sleep", {"tag": tag(), "ms": 60, "steps": 9}, progress=told.append, place=here.notebook("ann"))
+    steps = [int(words.split()[2]) for words in told if words.startswith("running: repetition")]
+    assert len(steps) >= 2 and steps == sorted(set(steps)) and told[-1] == "ok"  # a look may come too late for one
 
 
 def test_a_waiting_request_is_taken_back_and_never_starts(here: Owner) -> None:
