@@ -4,6 +4,6 @@
 # Without the real model (98 MB) and the compiler for TPUs (140 MB): make lab LITE=1
 PYTHON ?= python3
 
-.PHONY: lab class test test-long bench lint lessons peers
-lab class test test-long bench lint lessons peers:
+.PHONY: lab class test test-long bench lint lessons docs peers
+lab class test test-long bench lint lessons docs peers:
 	@$(PYTHON) setup_lab.py $@ $(ARGS)

@@ -3,7 +3,7 @@
     python setup_lab.py lab          # JupyterLab on the first lesson (--no-browser, --port 9000)
     python setup_lab.py class        # own this machine's TPU or GPU for a class (--on simulated, --port 9000)
     python setup_lab.py test         # all tests but the long ones; further words go to pytest
-    python setup_lab.py test-long | bench | lint | lessons | peers
+    python setup_lab.py test-long | bench | lint | lessons | docs | peers
 
 `peers` builds another engine into .peers, for comparisons; nothing else needs it. The first run of the others makes
 the folder .venv and installs the versions pinned in pyproject.toml and constraints.txt into it; later runs see that the
@@ -371,6 +371,7 @@ def developer_commands() -> dict[str, list[str]]:
         "bench": ["-m", "tests.benchmarks"],
         "lint": ["-m", "ruff", "check", "."],
         "lessons": ["-m", "lessons.build"],
+        "docs": ["docs/reference.py"],
     }
 
 
