@@ -143,29 +143,48 @@ def members(value: Any) -> Iterator[str]:
 
 
 def signature(written: str, value: Any, bound: bool = False) -> str:
-    """How to call it, one line if it fits; annotations as they stand in the source."""
+    """How to call it, on one line if it fits; annotations as they stand in the source."""
     try:
         found = inspect.signature(value)
     except ValueError:  # an exception class without a constructor of its own
         return written
     parameters = list(found.parameters.values())
     parameters = parameters[1:] if bound and parameters and parameters[0].name in ("self", "cls") else parameters
-    if inspect.isclass(value):
-        found = found.replace(return_annotation=inspect.Signature.empty)
-    found = found.replace(parameters=[_plain(parameter) for parameter in parameters])
-    line = f"{written}{found}".replace("'", "")
-    if len(line) <= 110 or bound:
-        return line
-    inside = "".join(f"    {str(parameter).replace(chr(39), '')},\n" for parameter in found.parameters.values())
-    result = "" if found.return_annotation is found.empty else f" -> {found.return_annotation}".replace("'", "")
+    returns = inspect.Signature.empty if inspect.isclass(value) else _Plain.of(found.return_annotation)
+    found = found.replace(parameters=[_plain(parameter) for parameter in parameters], return_annotation=returns)
+    if bound or len(f"{written}{found}") <= 110:
+        return f"{written}{found}"
+    inside = "".join(f"    {piece},\n" for piece in _pieces(found))
+    result = "" if returns is inspect.Signature.empty else f" -> {returns}"
     return f"{written}(\n{inside}){result}"
 
 
+def _pieces(found: inspect.Signature) -> Iterator[str]:
+    """Each parameter's text, and the lone star before those that are given by name only."""
+    starred = False
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        yield str(parameter)
+
+
+class _Plain(str):
+    """An annotation that prints without quotes; a default that prints the same in every run."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @classmethod
+    def of(cls, annotation: Any) -> Any:
+        return cls(annotation) if isinstance(annotation, str) else annotation
+
+
 def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter whose default reads the same in every run: no addresses."""
-    if " at 0x" in repr(parameter.default) or "<factory>" in repr(parameter.default):
-        return parameter.replace(default=...)
-    return parameter
+    """A parameter as a reader writes it: no quotes round annotations, no addresses in defaults."""
+    unprintable = " at 0x" in repr(parameter.default) or "<factory>" in repr(parameter.default)
+    default = _Plain("…") if unprintable else parameter.default
+    return parameter.replace(annotation=_Plain.of(parameter.annotation), default=default)
 
 
 def text(value: Any) -> str:
