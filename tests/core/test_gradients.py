@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from core.sweep.checking import quick, quick_options
+from core.sweep.reference_shapes import functions
 
 import mtfcore as mtf
 from mtfcore.backward.rules import POINTWISE, RULES
@@ -16,11 +17,11 @@ SIZES = "a:4 b:8 c:4"
 MESH = "x:2 y:2"
 LAYOUTS = ["", "a:x", "b:xy", "a:x b:y", "b:x a:y", "c:y b:x"]
 F = {"p": "a b", "q": "b c", "r": "a b"}
-UNARY = ["relu", "gelu", "silu", "sigmoid", "tanh", "exp", "square", "absolute", "stop_gradient", "sin", "cos"]
+UNARY = [*functions("any"), *functions("small"), "stop_gradient"]
 
 CASES = {
     **{fn: lambda p, q, r, i, fn=fn: getattr(mtf, fn)(p) for fn in UNARY},
-    **{fn: lambda p, q, r, i, fn=fn: getattr(mtf, fn)(mtf.square(p) + 0.5) for fn in ("log", "sqrt", "rsqrt")},
+    **{fn: lambda p, q, r, i, fn=fn: getattr(mtf, fn)(mtf.square(p) + 0.5) for fn in functions("above 0")},
     **{fn: lambda p, q, r, i, fn=fn: getattr(mtf, fn)(p, r) for fn in ("add", "subtract", "multiply")},
     "divide": lambda p, q, r, i: p / (mtf.square(r) + 1),
     "larger": lambda p, q, r, i: mtf.maximum(p, r) * r,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from core.sweep.programs import Line
+from core.sweep.reference_shapes import functions
 
 ROWS = {"A": 24, "B": 8}
 
@@ -66,11 +67,11 @@ CATALOG: dict[str, Entry] = {
     "einsum, all axes searched": one("einsum", "t", "w", inputs=MATRICES, out="A C", search=True),
     "einsum that follows": one("einsum", "t", "w", inputs=MATRICES, out="A C", follow=True),
     # elementwise
-    **{fn: one(fn, "t") for fn in ("relu", "gelu", "silu", "sigmoid", "tanh", "square", "absolute", "sin", "cos")},
+    **{fn: one(fn, "t") for fn in functions("any")},
     "stop_gradient": one("stop_gradient", "t"),
-    "exp": one("exp", "u", inputs={"u": {"A": 4, "B": 12}}),
+    **{fn: one(fn, "u", inputs={"u": {"A": 4, "B": 12}}) for fn in functions("small")},
     **{fn: Entry({"t": ROWS}, (line("p", "square", "t"), line("q", "add", "p", 1), line("r", fn, "q")))
-       for fn in ("log", "sqrt", "rsqrt")},
+       for fn in functions("above 0")},
     "add, equal dimensions": one("add", "t", "u", inputs=PAIR),
     "add, one broadcast": one("add", "t", "u", inputs=ROW),
     "add, both broadcast": one("add", "u", "w", inputs={"u": {"A": 24}, "w": {"B": 8}}, out="B A"),

@@ -34,6 +34,7 @@ from core.sweep.making_shapes import (
 from core.sweep.making_spatial import conv, overlap_add, shift, windows
 from core.sweep.programs import Case, Line
 from core.sweep.reference import Ref
+from core.sweep.reference_shapes import functions
 from core.sweep.repeats import repeat
 from hypothesis import strategies as st
 
@@ -107,9 +108,9 @@ def divide(d: Draft) -> bool:
 def unary(d: Draft) -> bool:
     name = d.pick()
     lowest, highest = d.env[name].value.min(), d.env[name].value.max()
-    fns = ["relu", "tanh", "absolute", "square", "sigmoid", "silu", "gelu", "sin", "cos"]
-    fns += ["exp"] if highest <= 6 else []
-    fns += ["log", "sqrt", "rsqrt"] if lowest >= 0.5 else []
+    fns = functions("any")
+    fns += functions("small") if highest <= 6 else []
+    fns += functions("above 0") if lowest >= 0.5 else []
     return d.add(d.one_of(fns), name, mixed=True)
 
 

@@ -18,11 +18,15 @@ from core.sweep.reference_spatial import SPATIAL
 
 
 class Smooth(NamedTuple):
-    """A function of one number: how steep it is at most, and the size of what it rounds, from x, |error| and y."""
+    """A function of one number: how steep it is at most, and the size of what it rounds, from x, |error| and y.
+
+    `on` says of which numbers: "any", "small" ones (it grows fast) or those "above 0".
+    """
 
     fn: Callable
     slope: Callable
     scale: Callable
+    on: str = "any"
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -34,27 +38,31 @@ def _gelu(x: np.ndarray) -> np.ndarray:
 
 
 ONE = lambda x, e, y: 1.0  # noqa: E731
-SMOOTH = {
+SMOOTH = {  # the sweep, the random programs and the gradients' tests all take their functions from here
     "relu": Smooth(lambda x: np.maximum(x, 0), ONE, lambda x, e, y: 0 * y),
+    "tanh": Smooth(np.tanh, ONE, lambda x, e, y: 1 + 0 * y),
     "absolute": Smooth(np.abs, ONE, lambda x, e, y: 0 * y),
     "square": Smooth(np.square, lambda x, e, y: 2 * np.abs(x) + e, lambda x, e, y: y),
-    "tanh": Smooth(np.tanh, ONE, lambda x, e, y: 1 + 0 * y),
-    "sin": Smooth(np.sin, ONE, lambda x, e, y: 1 + 0 * y),
-    "cos": Smooth(np.cos, ONE, lambda x, e, y: 1 + 0 * y),
     "sigmoid": Smooth(_sigmoid, ONE, lambda x, e, y: 1 + 0 * y),
     "silu": Smooth(lambda x: x * _sigmoid(x), lambda x, e, y: 1.1, lambda x, e, y: np.abs(x) + 1),
     "gelu": Smooth(_gelu, lambda x, e, y: 1.2, lambda x, e, y: 2 * np.abs(x)),
-    "exp": Smooth(np.exp, lambda x, e, y: np.exp(x + e), lambda x, e, y: y * (1 + np.abs(x))),
-    "log": Smooth(np.log, lambda x, e, y: 1 / (x - e), lambda x, e, y: 1 + np.abs(y)),
-    "sqrt": Smooth(np.sqrt, lambda x, e, y: 0.5 / np.sqrt(x - e), lambda x, e, y: y),
-    "rsqrt": Smooth(lambda x: 1 / np.sqrt(x), lambda x, e, y: 0.5 * (x - e) ** -1.5, lambda x, e, y: y),
+    "sin": Smooth(np.sin, ONE, lambda x, e, y: 1 + 0 * y),
+    "cos": Smooth(np.cos, ONE, lambda x, e, y: 1 + 0 * y),
+    "exp": Smooth(np.exp, lambda x, e, y: np.exp(x + e), lambda x, e, y: y * (1 + np.abs(x)), "small"),
+    "log": Smooth(np.log, lambda x, e, y: 1 / (x - e), lambda x, e, y: 1 + np.abs(y), "above 0"),
+    "sqrt": Smooth(np.sqrt, lambda x, e, y: 0.5 / np.sqrt(x - e), lambda x, e, y: y, "above 0"),
+    "rsqrt": Smooth(lambda x: 1 / np.sqrt(x), lambda x, e, y: 0.5 * (x - e) ** -1.5, lambda x, e, y: y, "above 0"),
 }
-MAY_BE_NEGATIVE = set(SMOOTH) - {"log", "sqrt", "rsqrt"}
+
+
+def functions(on: str) -> list[str]:
+    """The functions of one number that take any, small ones, or those above 0."""
+    return [name for name, function in SMOOTH.items() if function.on == on]
 
 
 def smooth(name: str) -> Callable[..., Ref]:
     def call(t: Ref, out: str | None = None) -> Ref:
-        fn, slope, scale = SMOOTH[name]
+        fn, slope, scale, _ = SMOOTH[name]
         y = fn(t.value)
         error = t.error if t.exact else slope(t.value, t.error, y) * t.error
         return ordered(rounded(t.names, y, error, scale(t.value, t.error, y), t.dtype), out)
