@@ -86,6 +86,8 @@ from mtfcore.steps import Program, Step
 from mtfcore.tensor import Tensor
 from mtfcore.topologies import topology
 
+__version__ = "0.7.0"  # CHANGELOG.md says what each version brought
+
 _LATER = {  # these load JAX, or more than a plan needs, when first used
     "add_chip": "chip_adding", "attach": "runs", "simulate": "runs", "compile": "compiling.programs",
     "count": "counting", "devices": "device_pool",
