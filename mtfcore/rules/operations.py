@@ -31,11 +31,12 @@ from mtfcore.tensor import Like, Op
 if TYPE_CHECKING:
     from mtfcore.planner import Planner
 
-LOCAL_ALONG = ("window", "pad", "cumsum", "top_k", "concat")  # the dimension in params["dim"] must be whole
+ALONG = {  # the dimension in params["dim"] must be whole; how partial sums may pass
+    "window": "product", "pad": "none", "cumsum": "product", "top_k": "none", "concat": "sum",
+}  # fmt: skip
 LINEAR = {
-    "einsum": "product", "gather": "second", "scatter": "second", "window": "product", "cumsum": "product",
-    "concat": "sum",
-    "top_k": "none", "reduce": "none", "settle": "none", "dropout": "first",
+    "einsum": "product", "gather": "second", "scatter": "second", "reduce": "none", "settle": "none",
+    "dropout": "first", **ALONG,
 }  # gather: in the table, not in the ids  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def plan_mapped(planner: Planner, number: int, op: Op) -> int:
     elif want is not None and _grows(op, operands) and not planner.search:
         needs, result, want = _filled(op, operands, want)
     else:
-        whole = frozenset([op.params["dim"]]) if op.kind in LOCAL_ALONG else frozenset()
+        whole = frozenset([op.params["dim"]]) if op.kind in ALONG else frozenset()
         free = planner.search or op.params.get("search", False)
         forms = tuple(planner.other_forms(i) for i in op.inputs)
         question = Question(operands, op.dims, linear(op), want, whole, op.kind == "reduce", free, forms=forms)
@@ -272,7 +273,7 @@ def made_at(planner: Planner, number: int, s: Sharding) -> int:
 
 
 PLANNERS: dict[str, Callable[[Planner, int, Op], int]] = {
-    **dict.fromkeys(("einsum", "pointwise", "gather", "scatter", "reduce", *LOCAL_ALONG), plan_mapped),
+    **dict.fromkeys(("einsum", "pointwise", "gather", "scatter", "reduce", *ALONG), plan_mapped),
     **dict.fromkeys(TWO_STAGES, plan_along),
     "reshape": plan_reshape,
     "reshard": plan_reshard,
