@@ -1,8 +1,8 @@
 """Random meshes, sizes and placements for the checks, always small enough for the 64 simulated devices.
 
-    rng = Random("Ada/01 shape")
-    draw.mesh(rng, "rows cols")          # Mesh('rows:4 cols:2')
-    draw.size(rng, mesh)                 # a multiple of all axes together, so that every placement divides
+rng = Random("Ada/01 shape")
+draw.mesh(rng, "rows cols")          # Mesh('rows:4 cols:2')
+draw.size(rng, mesh)                 # a multiple of all axes together, so that every placement divides
 """
 
 from __future__ import annotations

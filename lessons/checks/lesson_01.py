@@ -18,10 +18,10 @@ WEIGHT = "d_model:512 d_ff:1536"
     "01 place",
     task="Write where batch and hidden lie: batch over rows, hidden over cols.",
     hint="A placement is a text: a dimension's name, a colon, the mesh axis that cuts it.",
+    gives="a text such as 'batch:rows'",
     bigger_hint="Two items separated by a blank. The first is batch:rows.",
 )
 def place(answer: str, rng: Random) -> Iterator[Case]:
-    yield holds("the answer is a text", isinstance(answer, str), "a text such as 'batch:rows'", repr(answer))
     for _ in range(4):
         mesh = draw.mesh(rng, "rows cols")
         dims = f"batch:{draw.size(rng, mesh)} hidden:{draw.size(rng, mesh)}"

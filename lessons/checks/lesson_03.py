@@ -14,6 +14,7 @@ import mtfcore as mtf
 from mtfcore import schedules
 from mtfcore.functions import Function
 from mtfcore.steps import Step
+from mtfcore.tensor import Tensor
 from widgets.learning.exercises import Case, asked, at_most, equal, holds
 
 from . import draw
@@ -21,6 +22,7 @@ from .book import exercise
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")
 N_CLAIMS = 6
+Hop = tuple[int, int, int, int]
 
 
 # ---- exercise 1 ----------------------------------------------------------------------------------------------------
@@ -34,7 +36,7 @@ N_CLAIMS = 6
     "(g − 1)/g hardly changes with g. On a line all blocks but one enter the last device over one link.",
 )
 def mistakes(answer: set[int], rng: Random) -> Iterator[Case]:
-    numbers = isinstance(answer, (set, frozenset, list, tuple)) and set(answer) <= set(range(1, N_CLAIMS + 1))
+    numbers = set(answer) <= set(range(1, N_CLAIMS + 1))
     yield holds("the answer is a set of claims", numbers, f"a set of numbers from 1 to {N_CLAIMS}", repr(answer))
     for number, (about, right) in enumerate(claims(rng), 1):
         verdict = ("right" if right else "wrong", "wrong" if number in answer else "right")
@@ -86,11 +88,11 @@ def moved(mesh: mtf.Mesh, before: str, after: str, sizes: str, dtype: str = "f32
     hint="The sum of block b ends on device b. On which device must it start, if it passes through all the others?",
     bigger_hint="It starts on device b + 1 and moves on by one device a step. So in step t device d sends block d − t, "
     "all modulo the group.",
+    gives="a list of (step, source, target, block), whole numbers",
 )
-def hops(answer: Callable[[int], list], rng: Random) -> Iterator[Case]:
+def hops(answer: Callable[[int], list[Hop]], rng: Random) -> Iterator[Case]:
     for group in rng.sample(range(2, 9), 4):
         given, about = answer(group), f"{group} devices"
-        yield holds(f"{about}: hops", isinstance(given, list), "a list of (step, source, target, block)", repr(given))
         strange = next((hop for hop in given if not _is_hop(hop, group)), None)
         numbers = f"whole numbers, steps from 1, devices and blocks from 0 to {group - 1}"
         yield holds(f"{about}: numbers", strange is None, numbers, repr(strange))
@@ -102,9 +104,8 @@ def hops(answer: Callable[[int], list], rng: Random) -> Iterator[Case]:
         yield replayed(about, plan)
 
 
-def _is_hop(hop: Any, group: int) -> bool:
-    whole = isinstance(hop, tuple) and len(hop) == 4 and all(type(number) is int for number in hop)
-    return whole and hop[0] >= 1 and all(0 <= number < group for number in hop[1:])
+def _is_hop(hop: Hop, group: int) -> bool:
+    return hop[0] >= 1 and all(0 <= number < group for number in hop[1:])
 
 
 def written(group: int, given: list[tuple[int, int, int, int]]) -> schedules.Schedule:
@@ -175,8 +176,7 @@ def seconds(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
             for n_bytes in (rng.randrange(64, 4096), int(1.5 * rate * hop), rng.randrange(1, 64) * 2**20):
                 right = schedules.schedule("all_gather", group, way, n_bytes).seconds(rate, hop)
                 given = answer(n_bytes, group, way, rate, hop)
-                good = isinstance(given, (int, float)) and math.isclose(given, right, rel_tol=1e-6)
-                shown = f"{given * 1e6:.3f} µs" if isinstance(given, (int, float)) else repr(given)
+                good, shown = math.isclose(given, right, rel_tol=1e-6), f"{given * 1e6:.3f} µs"
                 what = f"{way} of {group}, {n_bytes:,} bytes held, {rate:.2g} bytes/s: seconds"
                 yield holds(what, good, f"{right * 1e6:.3f} µs", shown)
 
@@ -188,13 +188,12 @@ def seconds(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
     "03 update",
     task="Write the training step within 6·N·(g − 1)/g bytes.",
     hint="An all-reduce is two walks. Between the two, each device could already compute its block of the new w.",
+    gives="a function made with @mtf.function",
     bigger_hint='Ask for the gradient with out="io hidden:data", a reduce-scatter in f32. Subtract and cast block by '
     'block; then mtf.reshard(new, "io hidden") gathers bf16, which has half the bytes.',
 )
 def update(answer: Function, rng: Random) -> Iterator[Case]:
-    named = isinstance(answer, Function)
-    yield holds("the answer is a named function", named, "a function made with @mtf.function", repr(answer))
-    answer = mtf.function(asked(answer.call))
+    answer = mtf.function(asked(answer.call, Callable[..., Tensor], "a tensor"))
     for group in rng.sample((2, 4, 8), 3):
         io, hidden = 8 * rng.choice((1, 3)), 8 * rng.choice((2, 4))  # either may be cut into blocks
         mesh, sizes = mtf.Mesh(f"data:{group}"), f"batch:{2 * group} io:{io} hidden:{hidden}"

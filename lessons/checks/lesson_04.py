@@ -141,6 +141,7 @@ def strips(height: int, row: int, kernel: int, parts: int, dtype: str) -> mtf.Pr
     "04 mesh_within",
     task="Choose the mesh so that a convolution keeps to a budget of bytes.",
     hint="Strips have much border, squares have little. There are few ways to factor the number of devices: try them.",
+    gives="(rows, cols), two whole numbers",
     bigger_hint="For each rows from 1 to devices that divides it, plan smooth on f'rows:{rows} cols:{devices // rows}' "
     "and compare .link_bytes() with the budget.",
 )
@@ -151,8 +152,7 @@ def mesh_within(answer: Callable[..., tuple[int, int]], rng: Random) -> Iterator
         meshes = {rows: devices // rows for rows in range(1, devices + 1) if devices % rows == 0}
         sent = {(rows, cols): smoothed(height, width, rows, cols) for rows, cols in meshes.items()}
         given, about = answer(height, width, devices, min(sent.values())), f"height:{height} width:{width}"
-        pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(n, int) for n in given)
-        yield holds(f"{about}: the answer", pair, "(rows, cols), two whole numbers", repr(given))
+        yield holds(f"{about}: the answer", min(given) > 0, "(rows, cols), both above 0", repr(given))
         yield equal(f"{about}: devices", devices, given[0] * given[1])
         yield at_most(f"{about} on {devices} devices: sent", min(sent.values()), sent[given], "bytes by a device")
 

@@ -70,17 +70,11 @@ def grown(answer: Callable[..., tuple[int, int, int, int]], rng: Random) -> Iter
         now = (batch, hidden, rows, cols)
         about = f"k = {k} from batch {batch}, hidden {hidden}, rows {rows}, cols {cols}"
         given = answer(*now, k)
-        yield holds(f"{about}: an answer", _whole(given, 4), "four whole numbers", repr(given))
+        yield holds(f"{about}: an answer", min(given) > 0, "four whole numbers above 0", repr(given))
         yield equal(f"{about}: devices", rows * cols * k * k, given[2] * given[3])
         before, after = (printed_ratio(MIXED, Sizes(b, 1, h), Parts(r, c)) for b, h, r, c in (now, given))
         yield equal(f"{about}: ratio", float(before), float(after))
         yield at_most(f"{about}: growth of one size", k, max(new / old for new, old in zip(given, now)), "times")
-
-
-def _whole(given: object, how_many: int) -> bool:
-    """Whether it is so many whole numbers above zero."""
-    is_list = isinstance(given, (tuple, list)) and len(given) == how_many
-    return is_list and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in given)
 
 
 @exercise(
@@ -92,7 +86,7 @@ def _whole(given: object, how_many: int) -> bool:
 def cut(answer: Callable[..., tuple[int, int, int]], rng: Random) -> Iterator[Case]:
     for processors in (8, 64, *rng.sample((12, 27, 32, 36, 60, 100), 3)):
         given = answer(processors)
-        yield holds(f"{processors} processors: an answer", _whole(given, 3), "three whole numbers", repr(given))
+        yield holds(f"{processors} processors: an answer", min(given) > 0, "three whole numbers above 0", repr(given))
         blocks = Blocks(*given)
         yield equal(f"{processors} processors: blocks", processors, blocks.processors)
         fewest, touched = (float(each.touched(60)) for each in (best(processors), blocks))
@@ -103,13 +97,14 @@ def cut(answer: Callable[..., tuple[int, int, int]], rng: Random) -> Iterator[Ca
     "05 mesh_within",
     task="Choose the mesh that meets a memory budget and sends the fewest bytes.",
     hint="More cols make weights smaller, more rows activations. List all pairs and keep those within the budget.",
+    gives="(rows, cols), two whole numbers",
     bigger_hint="memory(row, sizes, row.parts(rows, cols)).total is what a device holds; cost(...).sent_bytes what it "
     "sends. Take min(..., key=...) of the fitting pairs.",
 )
 def mesh_within(answer: Callable[..., tuple[int, int]], rng: Random) -> Iterator[Case]:
     for sizes, devices, budget in budgets(rng):
         given, about = answer(sizes, devices, budget), f"{sizes} on {devices} devices"
-        yield holds(f"{about}: an answer", _whole(given, 2), "(rows, cols)", repr(given))
+        yield holds(f"{about}: an answer", min(given) > 0, "(rows, cols), both above 0", repr(given))
         yield equal(f"{about}: devices", devices, given[0] * given[1])
         parts, fewest = MIXED.parts(*given), min(fitting(sizes, devices, budget).values())
         yield at_most(f"{about}: memory", budget, memory(MIXED, sizes, parts).total, "bytes on a device")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import Any
 
 import mtfcore as mtf
 from mtfcore.costs import second_paper as forms
 from mtfcore.costs.second_paper.programs import planned
 from mtfcore.errors import LayoutError
 from mtfcore.functions import Function
-from widgets.learning.exercises import Case, NotYet, at_most, equal, holds
+from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
 
@@ -29,14 +28,12 @@ RESTING = {"x": "B L E:xzy", "w_in": "E:x F:zy", "w_out": "F:zy E:x"}
     task="Write the four places of the 2D weight-stationary layout.",
     hint="x needs the same cut of E as W_in has. The first product is a sum over x that should be scattered, not "
     "all-reduced: into which dimension?",
+    gives="a text for each of x, first, hidden, result",
     bigger_hint="x: only E on x. first: F on zy, and x behind them, so that each device adds up its own part. hidden: "
     "F as W_out has it. result: where x was between layers.",
 )
 def two_d(answer: Mapping[str, str], rng: Random) -> Iterator[Case]:
-    if isinstance(answer, Mapping) and any(place is ... for place in answer.values()):
-        raise NotYet("Replace the dots")
-    texts = isinstance(answer, Mapping) and set(answer) == set(PLACES) and all(map(_is_text, answer.values()))
-    yield holds("the answer", texts, f"a text for each of {', '.join(PLACES)}", f"{answer!r:.100}")
+    yield holds("the answer", set(answer) == set(PLACES), f"a text for each of {', '.join(PLACES)}", f"{answer!r:.100}")
     for mesh in rng.sample(((4, 2, 2), (2, 4, 2), (2, 2, 4), (4, 4, 2), (2, 2, 2)), 2):
         n, about = math.prod(mesh), "x:{} y:{} z:{}".format(*mesh)
         sizes = (n * rng.choice((1, 3)), rng.choice((1, 3)), n * rng.choice((2, 3)), n * rng.choice((5, 8)))
@@ -49,10 +46,6 @@ def two_d(answer: Mapping[str, str], rng: Random) -> Iterator[Case]:
         yield equal(f"{about}: collectives", _moves(right), _moves(given))
         yield equal(f"{about}: bytes sent by a device", right.link_bytes().total, given.link_bytes().total, "bytes")
         yield equal(f"{about}: the result", right.outputs[0].sharding.text(), given.outputs[0].sharding.text())
-
-
-def _is_text(place: object) -> bool:
-    return isinstance(place, str)
 
 
 def _placed(places: Mapping[str, str], mesh: Mesh3, sizes: tuple[int, int, int, int]) -> mtf.Program:
@@ -79,6 +72,7 @@ def _moves(program: mtf.Program) -> str:
     "08 within",
     task="Find a layout and a mesh with which a layer keeps to the budget of bytes.",
     hint="There are five layouts, and few ways to write the devices as x·y·z. Try them all.",
+    gives="(name, (x, y, z))",
     bigger_hint="Two loops, over forms.LAYOUTS and forms.meshes(devices); return the first pair for which "
     "forms.layout_bytes(name, tokens, d_model, d_ff, *mesh, exact=True) is at most the budget.",
 )
@@ -89,8 +83,10 @@ def within(answer: Callable[..., tuple[str, Mesh3]], rng: Random) -> Iterator[Ca
         budget = int(1.1 * _least(tokens, d_model, d_ff, devices))
         given = answer(tokens, d_model, d_ff, devices, budget)
         about = f"{tokens:,} tokens, d_model {d_model:,}, d_ff {d_ff:,} on {devices} devices"
-        yield holds(f"{about}: an answer", _is_choice(given), "(name, (x, y, z))", f"{given!r:.100}")
         name, mesh = given
+        names = ", ".join(forms.LAYOUTS)
+        yield holds(f"{about}: layout", name in forms.LAYOUTS, f"one of {names}", repr(name))
+        yield holds(f"{about}: mesh", min(mesh) > 0, "three sizes of 1 or more", repr(mesh))
         yield equal(f"{about}: devices", devices, math.prod(mesh))
         sent = planned(name, tuple(mesh), tokens, 1, d_model, d_ff).link_bytes().total
         yield at_most(f"{about}: sent under {name} on {'x'.join(map(str, mesh))}", budget, sent, "bytes by a device")
@@ -102,15 +98,6 @@ def _least(tokens: int, d_model: int, d_ff: int, devices: int) -> float:
         float(forms.layout_bytes(name, tokens, d_model, d_ff, *mesh, exact=True))
         for name in forms.LAYOUTS for mesh in forms.meshes(devices)
     )  # fmt: skip
-
-
-def _is_choice(given: object) -> bool:
-    """Whether it is the name of a layout and three whole numbers."""
-    if not (isinstance(given, (tuple, list)) and len(given) == 2 and given[0] in forms.LAYOUTS):
-        return False
-    mesh = given[1]
-    whole = isinstance(mesh, (tuple, list)) and len(mesh) == 3
-    return whole and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in mesh)
 
 
 # ---- exercises 3 and 4 ----------------------------------------------------------------------------------------------
@@ -150,8 +137,7 @@ def gather_from(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
         yield _near(about, right, answer(d_model, ratio * d_model, *mesh), "tokens")
 
 
-def _near(what: str, right: float, given: Any, unit: str) -> Case:
+def _near(what: str, right: float, given: float, unit: str) -> Case:
     """A number within a millionth."""
-    is_number = isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given)
-    shown = f"{given:,.1f} {unit}" if is_number else repr(given)
-    return holds(what, is_number and math.isclose(given, right, rel_tol=1e-6), f"{right:,.1f} {unit}", shown)
+    near = math.isclose(given, right, rel_tol=1e-6)
+    return holds(what, near, f"{right:,.1f} {unit}", f"{given:,.1f} {unit}")

@@ -12,7 +12,7 @@ import numpy as np
 
 import mtfcore as mtf
 from mtfcore.errors import LayoutError
-from mtfcore.numbers import digits
+from mtfcore.numbers import count, digits
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
@@ -26,6 +26,7 @@ FFN = ("ws1d", "ws2d", "wg_x", "wg_xy", "wg_xyz")
     "11 pair",
     task="Choose the partitions of prefill and decode together.",
     hint="There are few pairs: try all. Which of them store the weights alike?",
+    gives="(a name for prefill, a name for decode)",
     bigger_hint="Drop pairs of which only one is ws1d; of the rest take the least prefill[p] + tokens * decode[d].",
 )
 def pair(answer: Callable[..., tuple[str, str]], rng: Random) -> Iterator[Case]:
@@ -34,7 +35,7 @@ def pair(answer: Callable[..., tuple[str, str]], rng: Random) -> Iterator[Case]:
         given = answer(dict(prefill), dict(decode), tokens)
         pairs = [(p, d) for p in prefill for d in decode if _stored(p) == _stored(d)]
         what = f"{tokens} tokens, prefill {_listed(prefill)}, decode {_listed(decode)}"
-        named = isinstance(given, tuple | list) and len(given) == 2 and given[0] in prefill and given[1] in decode
+        named = given[0] in prefill and given[1] in decode
         yield holds(f"{what}: the answer", named, "(a name for prefill, a name for decode)", f"{given!r:.60}")
         alike = "weights stored alike: ws1d in both phases or in none"
         what = f"{tokens} tokens, {' and '.join(given)}"
@@ -77,13 +78,14 @@ def _times(kind: str, rng: Random) -> tuple[dict[str, float], dict[str, float], 
     hint="Go through the prompts in order, then through the positions. What if one answer ends sooner?",
     bigger_hint="Up to the longer one's end compare one[p][n : n + 1] with other[p][n : n + 1]: a slice past "
     "the end is empty, and so differs from a token.",
+    gives='(prompt, position) or "same"',
 )
-def first_difference(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
+def first_difference(answer: Callable[..., tuple[int, int] | str], rng: Random) -> Iterator[Case]:
     for kind in rng.sample(("same", "token", "shorter", "longer", "two", "first"), 6):
         one = [[rng.randrange(96) for _ in range(rng.randrange(3, 9))] for _ in range(rng.randrange(2, 5))]
         other, expected = _changed(one, kind, rng)
         given = answer([list(run) for run in one], other)
-        yield equal(f"{one} and {other}", expected, tuple(given) if isinstance(given, list) else given)
+        yield equal(f"{one} and {other}", expected, given)
 
 
 def _changed(one: list[list[int]], kind: str, rng: Random) -> tuple[list[list[int]], Any]:
@@ -111,6 +113,7 @@ def _changed(one: list[list[int]], kind: str, rng: Random) -> tuple[list[list[in
     "11 turns_seconds",
     task="Give the seconds of each turn of a conversation whose cache is kept.",
     hint="In each turn only the user's new tokens are read. What is in the cache by then?",
+    gives="a list of numbers, the seconds of each turn",
     bigger_hint="prefill(new, kept) + sum(step(kept + new + n) for n in range(answer)); kept grows by new + answer.",
 )
 def turns_seconds(answer: Callable[..., Sequence[float]], rng: Random) -> Iterator[Case]:
@@ -122,11 +125,9 @@ def turns_seconds(answer: Callable[..., Sequence[float]], rng: Random) -> Iterat
             right.append(prefill(new, kept) + sum(step(kept + new + n) for n in range(out)))
             kept += new + out
         given = answer(prefill, step, list(turns))
-        whole = isinstance(given, list | tuple | np.ndarray) and len(given) == n_turns
-        yield holds(f"turns {turns}: the answer", whole, f"{n_turns} numbers", f"{given!r:.60}")
+        yield holds(f"turns {turns}: the answer", len(given) == n_turns, count(n_turns, "number"), f"{given!r:.60}")
         for number, (want, have) in enumerate(zip(right, given, strict=True), 1):
-            good = isinstance(have, int | float | np.floating) and math.isclose(want, have, rel_tol=2e-3)
-            shown = f"{digits(1e3 * have)} ms" if isinstance(have, int | float) else f"{have!r:.40}"
+            good, shown = math.isclose(want, have, rel_tol=2e-3), f"{digits(1e3 * have)} ms"
             yield holds(f"turns {turns}: turn {number}", good, f"{digits(1e3 * want)} ms", shown)
 
 
@@ -155,6 +156,7 @@ LIMITS = ((1024, 0.012), (2048, 0.008), (2048, 0.025), (8192, 0.12))  # tokens o
     "11 configuration",
     task="Pick a slice, a batch and a partition under a limit of latency, at least cost.",
     hint="inference takes arrays: np.array(SLICES)[:, None] with BATCHES gives a table of all plans at once.",
+    gives="(slice, batch, partition)",
     bigger_hint="cost = np.where(est.fits & (est.step_seconds <= limit), est.chip_seconds_per_output_token, np.inf). "
     "Its least entry says slice and batch, est.layouts['decode'] the partition there.",
 )
@@ -162,8 +164,6 @@ def configuration(answer: Callable[..., tuple[str, int, str]], rng: Random) -> I
     for tokens, limit in rng.sample(LIMITS, len(LIMITS)):
         given = answer(tokens, limit)
         what = f"prompts of {tokens:,}, {1e3 * limit:.4g} ms"
-        shaped = isinstance(given, tuple | list) and len(given) == 3
-        yield holds(f"{what}: the answer", shaped, "(slice, batch, partition)", f"{given!r:.60}")
         est, why = _estimate(tokens, *given)
         plan = f"{what}: {given!r:.60}"
         yield holds(plan, est is not None, "a plan that can be", why)
@@ -189,13 +189,13 @@ def _least(tokens: int, limit: float) -> float:
     return float(est.chip_seconds_per_output_token[est.fits & (est.step_seconds <= limit)].min())
 
 
-def _estimate(tokens: int, slice_: Any, batch: Any, partition: Any) -> tuple[Any, str]:
+def _estimate(tokens: int, slice_: str, batch: int, partition: str) -> tuple[Any, str]:
     """What a plan costs, or None and why it cannot be."""
-    if not (isinstance(partition, str) and partition in mtf.model.partitions and "-" in partition):
+    if not (partition in mtf.model.partitions and "-" in partition):
         return None, f"{partition!r:.40} is no partition such as 'ws2d-batch'"
-    if not (isinstance(slice_, str) and isinstance(batch, int | np.integer)):
-        return None, f"{slice_!r:.40} and {batch!r:.40} are not the name of a slice and a number of sequences"
-    return _known_estimate(tokens, slice_, int(batch), partition)
+    if batch < 1:
+        return None, f"a batch of {batch} is no batch"
+    return _known_estimate(tokens, slice_, batch, partition)
 
 
 @functools.cache

@@ -26,10 +26,11 @@ Offer = dict[str, Any]
     task="Read parameters and the cache of one token off a configuration.",
     hint="Queries and outputs are d_model × heads · head_dim, keys and values d_model × key heads · head_dim. "
     "The gated feedforward has three matrices.",
+    gives="two numbers: parameters, bytes",
     bigger_hint="layer = 2 * d_model * head_dim * (heads + kv) + 3 * d_model * d_ff; a kept token takes keys and "
     "values of all layers, 2 bytes each: layers * 2 * kv * head_dim * 2.",
 )
-def sizes_of(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
+def sizes_of(answer: Callable[..., tuple[int, int]], rng: Random) -> Iterator[Case]:
     for tied in rng.sample((True, False, rng.random() < 0.5), 3):
         said = _said(tied, rng)
         given = answer(dict(said))
@@ -37,8 +38,6 @@ def sizes_of(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
             f"{name} {said[name]}" for name in ("num_hidden_layers", "hidden_size", "num_key_value_heads")
         )
         what = f"{shown}, {'tied' if tied else 'two tables'}"
-        pair = isinstance(given, tuple | list) and len(given) == 2
-        yield holds(f"{what}: the answer", pair, "two numbers: parameters, bytes", f"{given!r:.60}")
         yield equal(f"{what}: parameters", _matrices(said), given[0], "parameters")
         per_token = said["num_hidden_layers"] * said["num_key_value_heads"] * said["head_dim"] * 4
         yield equal(f"{what}: a kept token", per_token, given[1], "bytes")
@@ -128,6 +127,7 @@ def _why(offer: Offer, limit: float) -> str:
     "13 explains",
     task="Name the part that explains most of a difference, and its share.",
     hint="Subtract part by part, a missing part being 0, and divide each by the difference of the sums.",
+    gives="a part and a share",
     bigger_hint="apart[part] = theirs.get(part, 0) - ours.get(part, 0) for the parts of both; the largest "
     "apart[part] / whole.",
 )
@@ -143,11 +143,9 @@ def explains(answer: Callable[..., tuple[str, float]], rng: Random) -> Iterator[
         whole = sum(apart.values())
         part = max(apart, key=lambda name: apart[name] / whole)
         what = f"{_shown(ours)} against {_shown(theirs)}"
-        pair = isinstance(given, tuple | list) and len(given) == 2
-        yield holds(f"{what}: the answer", pair, "a part and a share", f"{given!r:.60}")
         yield equal(f"{what}: the part", part, given[0])
         share = apart[part] / whole
-        near = isinstance(given[1], float | int) and abs(given[1] - share) < 1e-6 * abs(share)
+        near = abs(given[1] - share) < 1e-6 * abs(share)
         yield holds(f"{what}: its share", near, f"{share:.4f}", f"{given[1]!r:.20}")
 
 

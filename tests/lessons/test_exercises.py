@@ -162,7 +162,8 @@ WRONG = {
     "00 devices_for": [
         (lambda b, i, h, budget: _doubled(2 * b * i * h, budget), "work of one device"),  # a multiply-add as one FLOP
         (lambda b, i, h, budget: 2 * _doubled(4 * b * i * h, budget), "fewest devices"),
-        (lambda b, i, h, budget: 4 * b * i * h / budget, "a power of two"),
+        (lambda b, i, h, budget: 4 * b * i * h / budget + 0.1, "a whole number"),
+        (lambda b, i, h, budget: 3, "a power of two"),
     ],
     "02 partial_axes": [
         (lambda layout, left, right, out: {layout[n] for n in left + right if n in layout}, "mesh axes"),
@@ -198,7 +199,7 @@ WRONG = {
     "06 padded": [
         (lambda size, parts: (size // parts * parts + parts, 0.5), "expected"),  # one more, always
         (lambda size, parts: (-(-size // parts) * parts, (-(-size // parts) * parts - size) / size), "share wasted"),
-        (lambda size, parts: -(-size // parts) * parts, "the answer has two parts"),
+        (lambda size, parts: -(-size // parts) * parts, "(size, share)"),
     ],
     "06 layout_within": [
         (lambda mesh, sizes, budget: "batch:(rows cols)", "expected at most"),  # always data-parallel
@@ -358,7 +359,8 @@ WRONG = {
         (lambda asked, k, p: ["batch"] * len(asked), "expected 'heads'"),  # always the paper's
         (lambda asked, k, p: ["batch" if context > 1024 else "heads" for _, context in asked], "expected"),
         (lambda asked, k, p: ["batch" if batch > k else "heads" for batch, _ in asked], "expected 'heads'"),
-        (lambda asked, k, p: "batch", "a list of 6"),
+        (lambda asked, k, p: "batch", "a list, "),
+        (lambda asked, k, p: ["batch"], "a list of 6"),
     ],
     "09 pins": [
         (lambda q, cache: (q, cache.replace(cache.split()[0], q.split()[0])), "sent of the cache"),  # the cache moves
@@ -448,7 +450,7 @@ WRONG = {
         (lambda messages, works: [("work", n) for n in range(len(works))], "0 times"),
         (lambda messages, works: [*(("start", m) for m in messages), *(("work", n) for n in range(len(works))),
                                   *(("done", m) for m in messages)], "before the done it needs"),
-        (lambda messages, works: list(messages), "no pair"),
+        (lambda messages, works: list(messages), "a list of pairs"),
     ],
     "12 label": [
         (lambda number: {"plan": "modelled", "jaxpr": "counted", "paper": "published", "compiler": "compiled",

@@ -25,7 +25,8 @@ from IPython.display import display
 from widgets.numbers import count
 from widgets.static import above_form
 
-from .exercises import AnswerFailed, Case, Exercise, NotYet, asked, find
+from .exercises import AnswerFailed, Case, Exercise, NotYet, WrongAnswer, asked, find
+from .kinds import clipped
 from .progress import Progress
 
 STEPS = ("Hint", "Bigger hint", "Solution")
@@ -151,15 +152,19 @@ def judge(exercise: Exercise, answer: Any, seed: str | int) -> tuple[str, str, t
                 return "try again", str(case), tuple(tried)
     except NotYet as missing:
         return "not yet", f"{exercise.task} {missing}, then run the cell again.", tuple(tried)
+    except WrongAnswer as other:
+        return "try again", str(other.case), (*tried, other.case)
     except AnswerFailed as failed:
         return "try again", f"Your function stopped with {_where(failed.__cause__)}.", tuple(tried)
     except Exception as problem:
-        return "try again", f"The check could not use this answer ({type(problem).__name__}: {problem}).", tuple(tried)
+        said = clipped(" ".join(str(problem).split()), 240)
+        return "try again", f"The check could not use this answer ({type(problem).__name__}: {said}).", tuple(tried)
     return "passed", f"{count(len(tried), 'case')} agree{'s' if len(tried) == 1 else ''}.", tuple(tried)
 
 
 def _cases(exercise: Exercise, answer: Any, seed: str | int) -> Iterator[Case]:
-    yield from exercise.run(asked(answer), Random(f"{seed}/{exercise.name}"))
+    ready = asked(answer, exercise.kind, exercise.gives)
+    yield from exercise.run(ready, Random(f"{seed}/{exercise.name}"))
 
 
 def _where(problem: BaseException | None) -> str:
@@ -169,4 +174,5 @@ def _where(problem: BaseException | None) -> str:
     own = frames[1].filename if len(frames) > 1 else ""
     line = max((f.lineno or 0 for f in frames[1:] if f.filename == own), default=0)
     place = f" (line {line} of its cell)" if line else ""
-    return f"{type(problem).__name__}: {problem}{place}"
+    said = clipped(" ".join(str(problem).split()), 240)
+    return f"{type(problem).__name__}: {said}{place}"

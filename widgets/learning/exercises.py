@@ -8,19 +8,27 @@ so a report can show every comparison and not only a verdict::
         rows = rng.choice([2, 4, 8])
         yield equal(f"{rows} devices", 64 // rows, answer(64, rows), unit="rows")
 
+If `answer` is annotated, as in `answer: Callable[..., int]`, results of another kind are turned away before the check
+sees them (`kinds`). A student's function gets copies of lists, dicts and arrays, which it may change as it likes.
 Read next: `checking.py`, which runs an exercise and shows its report.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
-import inspect
+import math
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import numpy as np
+
+from mtfcore.functions import Function
+
+from .kinds import WrongKind, clipped, shown, taken, words
 
 Check = Callable[[Any, Random], Iterator["Case"]]
 
@@ -31,6 +39,14 @@ class NotYet(Exception):
 
 class AnswerFailed(Exception):
     """The student's own function raised; `__cause__` holds what."""
+
+
+class WrongAnswer(Exception):
+    """The answer is of another kind than the exercise asks for; `case` says which."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(str(case))
+        self.case = case
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,12 @@ class Exercise:
     hint: str = field(repr=False)
     bigger_hint: str = field(repr=False)
     solution: Callable[[], str] = field(repr=False)
+    gives: str = ""  # the kind of the answer in words, where the annotation's own say too little
+
+    @property
+    def kind(self) -> Any:
+        """What the check's `answer` is annotated with: a kind, or a `Callable` that returns one."""
+        return typing.get_type_hints(self.run).get("answer", Any)
 
     def help(self, step: int) -> str:
         """The text of help step 1 (hint), 2 (bigger hint) or 3 (solution)."""
@@ -70,12 +92,12 @@ BOOK: dict[str, Exercise] = {}
 
 
 def exercise(
-    name: str, *, task: str, hint: str, bigger_hint: str, solution: Callable[[], str]
+    name: str, *, task: str, hint: str, bigger_hint: str, solution: Callable[[], str], gives: str = ""
 ) -> Callable[[Check], Check]:
     """Enter a check function in the book under a name that lessons use."""
 
     def enter(run: Check) -> Check:
-        BOOK[name] = Exercise(name, task, run, hint, bigger_hint, solution)
+        BOOK[name] = Exercise(name, task, run, hint, bigger_hint, solution, gives)
         return run
 
     return enter
@@ -105,34 +127,72 @@ def holds(what: str, good: bool, expected: str, given: str) -> Case:
     return Case(what, bool(good), expected, given)
 
 
-def asked(answer: Any) -> Any:
-    """The answer, ready to be tried: a stub raises `NotYet` at once or when it is called and returns nothing."""
-    if answer is None or answer is ...:
+def asked(answer: Any, kind: Any = Any, gives: str = "") -> Any:
+    """The answer, ready to be tried: a stub raises `NotYet`, another kind `WrongAnswer`, at once or when called."""
+    if answer is None or answer is ... or _has_dots(answer):
         raise NotYet("Replace the dots")
-    return _guarded(answer) if inspect.isfunction(answer) else answer
+    returns = _returned(kind)
+    if returns is not None and not callable(answer):
+        raise WrongAnswer(Case("the answer", False, "a function", shown(answer)))
+    if isinstance(answer, Function) and returns is None:
+        return answer
+    if callable(answer) and (returns is not None or kind is Any):
+        return _guarded(answer, returns or Any, gives)
+    return _of_kind("the answer", answer, kind, gives)
 
 
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
+def _returned(kind: Any) -> Any:
+    """What a `Callable[..., kind]` returns; None for any other annotation."""
+    return typing.get_args(kind)[1] if typing.get_origin(kind) is Callable else None
+
+
+def _guarded(function: Callable[..., Any], kind: Any, gives: str) -> Callable[..., Any]:
+    @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
+        what = _called(function, args)
         try:
-            result = function(*args, **kwargs)
+            result = function(*map(_copied, args), **kwargs)
         except Exception as problem:
             raise AnswerFailed from problem
-        if result is ...:
-            raise NotYet("Replace the dots")
         if result is None:  # the stub, or a `return` that was forgotten
             raise NotYet("The function returns nothing yet: replace the dots and end with a return")
-        return result
+        if result is ... or _has_dots(result):
+            raise NotYet("Replace the dots")
+        return _of_kind(what, result, kind, gives)
 
     return call
+
+
+def _has_dots(answer: Any) -> bool:
+    parts = answer.values() if type(answer) is dict else answer if type(answer) in (tuple, list) else ()
+    return any(part is ... for part in parts)
+
+
+def _of_kind(what: str, given: Any, kind: Any, gives: str) -> Any:
+    try:
+        return taken(given, kind)
+    except WrongKind as found:
+        raise WrongAnswer(Case(what, False, gives or words(kind), str(found))) from None
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    name = getattr(function, "__name__", type(function).__name__)
+    return clipped(f"{name}({', '.join(map(shown, args))})", 160)
+
+
+def _copied(argument: Any) -> Any:
+    """A copy of what a function could change, so that no answer changes what it is compared with."""
+    return copy.deepcopy(argument) if type(argument) in (list, dict, set, np.ndarray) else argument
 
 
 def _same(expected: Any, given: Any) -> bool:
     """Equal, but True is not the number 1: a constant `True` passes nothing that asks for a number."""
     if isinstance(expected, bool) or isinstance(given, bool):
         return expected is given
-    return bool(_plain(expected) == _plain(given))
+    expected, given = _plain(expected), _plain(given)
+    if isinstance(expected, float) and isinstance(given, int | float):  # in another order the same sum rounds otherwise
+        return math.isclose(expected, given, rel_tol=1e-9)
+    return bool(expected == given)
 
 
 def _plain(value: Any) -> Any:
@@ -150,4 +210,5 @@ def _with_unit(value: Any, unit: str) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     text = f"{value:,}" if number else repr(value) if isinstance(value, str) else str(value)
+    text = clipped(" ".join(text.split()), 160)
     return f"{text} {unit.removesuffix('s') if number and value == 1 else unit}".strip()
