@@ -2,8 +2,9 @@
 # More words for the command: make test ARGS="-k sharding"    make lab ARGS="--no-browser --port 9000"
 # One chip for a whole class: make class ARGS="--students 30"    To practise without one: make class ARGS="--on simulated"
 # Without the real model (98 MB) and the compiler for TPUs (140 MB): make lab LITE=1
+# A folder for a room without a network: make bundle    Also for other machines: make bundle ARGS="--system windows"
 PYTHON ?= python3
 
-.PHONY: lab class test test-long bench lint lessons docs peers
-lab class test test-long bench lint lessons docs peers:
+.PHONY: lab class test test-long bench lint lessons docs peers bundle versions
+lab class test test-long bench lint lessons docs peers bundle versions:
 	@$(PYTHON) setup_lab.py $@ $(ARGS)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import pathlib
 
 from playwright.sync_api import expect
 
 from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
 from lab_server import SETTINGS
+from lessons.setting_up.lab import LAB_FILES
 
-ROOT = pathlib.Path(__file__).parents[2]
 WIDGET = "import ipywidgets\nipywidgets.VBox([ipywidgets.IntSlider(value=3), ipywidgets.Text('x' * 10_000)])"
 RUN_AGAIN = (
     "async times => { for (let i = 0; i < times; i++) await jupyterapp.commands.execute('notebook:run-all-cells'); }"
@@ -61,10 +59,7 @@ def test_a_prediction_opened_without_its_kernel_says_how_to_answer(lab, page, no
 
 
 def test_make_lab_turns_off_what_this_harness_turns_off():
-    spec = importlib.util.spec_from_file_location("setup_lab", ROOT / "setup_lab.py")
-    setup = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(setup)
-    chosen = {name: values for name, values in setup.LAB_FILES.items() if name.startswith("settings/")}
+    chosen = {name: values for name, values in LAB_FILES.items() if name.startswith("settings/")}
     assert chosen
     for name, values in chosen.items():
         extension, _, plugin = name.removeprefix("settings/").removesuffix(".jupyterlab-settings").rpartition("/")

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-TARGETS = ["lab", "class", "test", "test-long", "bench", "lint", "lessons", "docs", "peers"]
+TARGETS = ["lab", "class", "test", "test-long", "bench", "lint", "lessons", "bundle", "docs", "peers", "versions"]
 
 
 def text(name: str) -> str:

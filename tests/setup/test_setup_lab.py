@@ -16,6 +16,8 @@ import urllib.request
 import pytest
 
 from lab_server import free_port
+from lessons.setting_up import basics, downloads, environment
+from lessons.setting_up import lab as the_lab
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -25,17 +27,40 @@ def setup(monkeypatch, tmp_path):
     """The module itself, with an empty folder in the place of the checkout."""
     spec = importlib.util.spec_from_file_location("setup_lab", ROOT / "setup_lab.py")
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(basics, "ROOT", tmp_path)
     monkeypatch.setenv("LITE", "1")  # no model is fetched but where a test says so
     return module
 
 
-def test_only_the_standard_library_is_imported():
-    tree = ast.parse((ROOT / "setup_lab.py").read_text(encoding="utf-8"))
+BEFORE_INSTALLING = [
+    "setup_lab.py",
+    "lessons/__init__.py",
+    *(
+        f"lessons/setting_up/{name}.py"
+        for name in ("__init__", "basics", "environment", "downloads", "lab", "versions")
+    ),
+]
+
+
+@pytest.mark.parametrize("name", BEFORE_INSTALLING)
+def test_only_the_standard_library_is_imported(name):
+    tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+    ours = {name for name in names if name.startswith("lessons.setting_up")}
+    assert {name.split(".")[0] for name in names - ours} <= sys.stdlib_module_names
+    assert {f"{one.replace('.', '/')}.py" for one in ours} <= {*BEFORE_INSTALLING, "lessons/setting_up.py"}
+
+
+def test_an_old_python_is_stopped_before_it_reads_what_it_cannot():
+    """Everything above the first import of ours must be readable, and run, by a Python without modern syntax."""
+    text = (ROOT / "setup_lab.py").read_text(encoding="utf-8")
+    assert text.index("sys.exit(python_problem") < text.index("from lessons.setting_up")
+    for node in ast.walk(ast.parse(text)):
+        assert not isinstance(node, ast.Match | ast.NamedExpr | ast.TryStar)
 
 
 def test_an_old_python_is_told_what_it_is_and_what_to_do(setup):
@@ -59,7 +84,7 @@ def test_a_new_python_has_no_problem(setup, version):
 def test_a_python_without_venv_is_told_the_package(setup, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ensurepip" else object())
     with pytest.raises(setup.SetupError, match=rf"sudo apt install python3\.{sys.version_info[1]}-venv"):
-        setup.make_environment()
+        environment.make_environment(ROOT / ".venv")
 
 
 def checkout(folder: pathlib.Path) -> pathlib.Path:
@@ -72,13 +97,13 @@ def checkout(folder: pathlib.Path) -> pathlib.Path:
 
 def test_pins_change_with_what_they_depend_on(setup, tmp_path):
     root = checkout(tmp_path)
-    before = setup.pins(root)
-    assert before == setup.pins(root)
+    before = environment.pins()
+    assert before == environment.pins()
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
     (root / "pyproject.toml").write_text(text.replace("line-length = 120", "line-length = 119"), encoding="utf-8")
-    assert setup.pins(root) == before, "a setting of a tool is no reason to install again"
+    assert environment.pins() == before, "a setting of a tool is no reason to install again"
     (root / "pyproject.toml").write_text(text.replace("numpy==", "numpy==1"), encoding="utf-8")
-    assert setup.pins(root) != before
+    assert environment.pins() != before
 
 
 @pytest.mark.parametrize(
@@ -94,10 +119,10 @@ def test_pins_change_with_what_they_depend_on(setup, tmp_path):
 def test_installs_only_what_is_not_there(setup, monkeypatch, tmp_path, had, asked, installs):
     root = checkout(tmp_path)
     done = []
-    monkeypatch.setattr(setup, "install", lambda python, extra, compiler: done.append(extra))
-    monkeypatch.setattr(setup, "works", lambda python: True)
-    monkeypatch.setattr(setup, "pins", lambda: "pins")
-    monkeypatch.setattr(setup, "read_stamp", lambda: setup_stamp(root))
+    monkeypatch.setattr(environment, "install", lambda python, extra, compiler: done.append(extra))
+    monkeypatch.setattr(environment, "works", lambda python: True)
+    monkeypatch.setattr(environment, "pins", lambda: "pins")
+    monkeypatch.setattr(environment, "read_stamp", lambda: setup_stamp(root))
     if had:
         extra, _, older = had.partition(", ")
         stamp = {"extra": extra, "pins": older or "pins"}
@@ -121,10 +146,10 @@ def test_installs_only_what_is_not_there(setup, monkeypatch, tmp_path, had, aske
 def test_the_compiler_is_left_out_by_lite_and_kept_where_it_is(setup, monkeypatch, tmp_path, lite, had, installs):
     root, done = checkout(tmp_path), []
     monkeypatch.setenv("LITE", lite)
-    monkeypatch.setattr(setup, "install", lambda python, extra, compiler: done.append(compiler))
-    monkeypatch.setattr(setup, "works", lambda python: True)
-    monkeypatch.setattr(setup, "pins", lambda: "pins")
-    monkeypatch.setattr(setup, "read_stamp", lambda: setup_stamp(root))
+    monkeypatch.setattr(environment, "install", lambda python, extra, compiler: done.append(compiler))
+    monkeypatch.setattr(environment, "works", lambda python: True)
+    monkeypatch.setattr(environment, "pins", lambda: "pins")
+    monkeypatch.setattr(environment, "read_stamp", lambda: setup_stamp(root))
     if had:
         stamp = {"extra": "lab", "pins": "pins"} | ({"compiler": "yes"} if had == "full" else {})
         (root / ".venv" / "meshwork.json").write_text(json.dumps(stamp), encoding="utf-8")
@@ -139,8 +164,8 @@ def test_the_compiler_is_left_out_by_lite_and_kept_where_it_is(setup, monkeypatc
 def test_what_pip_is_asked_for(setup, monkeypatch, tmp_path, capsys, extra, compiler, target):
     asked = []
     (tmp_path / ".venv").mkdir()
-    monkeypatch.setattr(setup, "run_or_explain", lambda command, doing: asked.append(command))
-    setup.install(pathlib.Path("python"), extra, compiler)
+    monkeypatch.setattr(environment, "run_or_explain", lambda command, doing: asked.append(command))
+    environment.install(pathlib.Path("python"), extra, compiler)
     assert asked[0][-2:] == ["-e", target]
     assert ("the compiler for TPUs is not installed" in capsys.readouterr().out) == (not compiler)
 
@@ -152,18 +177,18 @@ def setup_stamp(root: pathlib.Path) -> dict[str, str]:
 
 def test_a_half_written_stamp_counts_as_none(setup, tmp_path):
     (checkout(tmp_path) / ".venv" / "meshwork.json").write_text("{", encoding="utf-8")
-    assert setup.read_stamp(tmp_path) == {}
+    assert environment.read_stamp() == {}
 
 
 def test_an_environment_of_another_python_does_not_work(setup, tmp_path):
-    assert setup.works(pathlib.Path(sys.executable))
-    assert not setup.works(tmp_path / "python")
+    assert basics.works(pathlib.Path(sys.executable))
+    assert not basics.works(tmp_path / "python")
 
 
 def test_a_failed_step_shows_the_end_and_says_what_to_do(setup, tmp_path):
     code = "print('no space left'); raise SystemExit(7)"
     with pytest.raises(setup.SetupError) as caught:
-        setup.run_or_explain([sys.executable, "-c", code], "installing")
+        basics.run_or_explain([sys.executable, "-c", code], "installing")
     for part in ("no space left", "Stopped while installing (exit status 7)", "same command again", "setup.log"):
         assert part in str(caught.value)
     assert (tmp_path / ".lab" / "setup.log").read_text(encoding="utf-8") == "no space left\n"
@@ -171,7 +196,7 @@ def test_a_failed_step_shows_the_end_and_says_what_to_do(setup, tmp_path):
 
 def test_large_downloads_reach_the_screen(setup, capsys):
     said = r"  Downloading jaxlib-1-cp311.whl (88.1 MB)\n  Downloading six-1.whl (11 kB)\nCollecting numpy\n"
-    setup.run_or_explain([sys.executable, "-c", f"print('{said}', end='')"], "installing")
+    basics.run_or_explain([sys.executable, "-c", f"print('{said}', end='')"], "installing")
     assert capsys.readouterr().out == "  jaxlib-1-cp311.whl (88.1 MB)\n"
 
 
@@ -180,33 +205,33 @@ def test_a_port_in_use_is_passed_over(setup):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert setup.free_port(port) > port
+        assert the_lab.free_port(port) > port
 
 
 def test_lab_settings_save_no_widget_state_and_keep_the_readers_changes(setup, tmp_path):
-    setup.write_lab_files(tmp_path)
+    the_lab.write_lab_files(tmp_path)
     path = tmp_path / "settings" / "@jupyter-widgets" / "jupyterlab-manager" / "plugin.jupyterlab-settings"
     assert json.loads(path.read_text(encoding="utf-8")) == {"saveState": False}
     path.write_text('{"saveState": true}', encoding="utf-8")
-    setup.write_lab_files(tmp_path)
+    the_lab.write_lab_files(tmp_path)
     assert json.loads(path.read_text(encoding="utf-8")) == {"saveState": True}
 
 
 def test_the_lab_stays_on_this_machine_and_in_this_folder(setup, tmp_path):
-    command = setup.lab_command(pathlib.Path("python"), 9000)
+    command = the_lab.lab_command(pathlib.Path("python"), 9000)
     assert "--ip=127.0.0.1" in command
     assert not [word for word in command if "token" in word], "the command line is public on a shared machine"
-    environment = setup.lab_environment("secret")
+    environment = the_lab.lab_environment("secret")
     assert environment["JUPYTER_TOKEN"] == "secret"
-    assert all(str(tmp_path) in environment[name] for name in setup.LAB_FOLDERS)
+    assert all(str(tmp_path) in environment[name] for name in the_lab.LAB_FOLDERS)
 
 
 def test_without_lessons_the_lab_says_so(setup, tmp_path, capsys):
-    assert setup.start_page() == ""
+    assert the_lab.start_page() == ""
     assert "lessons/00_start_here.ipynb is not here: `make lessons` makes it" in capsys.readouterr().out
     (tmp_path / "lessons").mkdir()
     (tmp_path / "lessons" / "00_start_here.ipynb").write_text("{}", encoding="utf-8")
-    assert setup.start_page() == "/tree/lessons/00_start_here.ipynb"
+    assert the_lab.start_page() == "/tree/lessons/00_start_here.ipynb"
 
 
 @pytest.mark.parametrize("words", [["lab", "--no-brwoser"], ["labb"], []])
@@ -263,7 +288,7 @@ def test_a_fetch_that_fails_is_said_and_stops_nothing(setup, monkeypatch, tmp_pa
 
 
 def test_lite_fetches_nothing_and_says_so(setup, monkeypatch, capsys):
-    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: pytest.fail("it tried to fetch"))
+    monkeypatch.setattr(downloads.subprocess, "run", lambda *_, **__: pytest.fail("it tried to fetch"))
     assert setup.fetch_model(pathlib.Path("python")) is False
     assert "tests that need it are skipped" in capsys.readouterr().out
 
@@ -273,7 +298,7 @@ def test_peers_are_built_apart_and_pinned(setup, monkeypatch, tmp_path, capsys):
     done = []
     monkeypatch.delenv("CMAKE_ARGS", raising=False)
     monkeypatch.setenv("CMAKE_ARGS", "-DMINE=ON")
-    monkeypatch.setattr(setup, "run_or_explain", lambda command, doing: done.append(command))
+    monkeypatch.setattr(downloads, "run_or_explain", lambda command, doing: done.append(command))
     assert setup.main(["peers"]) == 0
     venv, install = done
     assert venv[-1] == str(tmp_path / ".peers")
@@ -288,7 +313,8 @@ os.environ["LITE"] = "1"
 spec = importlib.util.spec_from_file_location("setup_lab", sys.argv[1])
 setup = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(setup)
-setup.ROOT = pathlib.Path(sys.argv[2])
+from lessons.setting_up import basics
+basics.ROOT = pathlib.Path(sys.argv[2])
 setup.ensure_environment = lambda extra: pathlib.Path(sys.executable)
 sys.exit(setup.main(["lab", "--no-browser", "--port", sys.argv[3]]))
 """
