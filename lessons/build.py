@@ -7,7 +7,9 @@ A lesson is one jupytext percent file, `src/NN_name.py`, and only that file is e
     solution      the solved notebook only: what fills it
     extra         both, folded, outside the main path
 
-The text of the setup cell is the same in every lesson and is kept here, so a source only says `# %% tags=["setup"]`.
+The text of the setup cell is the same in every lesson and is kept here, so a source only says `# %% tags=["setup"]`;
+the closing cell is too, and is put behind every lesson. What the lessons ask for is written as data besides
+(`widgets/learning/outline.json`), for those who read progress.
 Output is the same byte for byte on every machine: cell ids are counted, there are no outputs and no widget state, and
 the kernel is always python3. Read next: `checks/__init__.py`.
 """
@@ -22,14 +24,19 @@ from pathlib import Path
 
 import jupytext
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from widgets.learning import outline
 
 HERE = Path(__file__).parent
 SETUP = """\
 import lessons.checks  # the exercises of all lessons
 import mtfcore as mtf
-from widgets import check, predict, program, slices
+from widgets import check, predict, program, progress, slices
 
 mtf.devices(64)  # simulated devices on this computer; must come before JAX starts"""
+CLOSING = """\
+progress()  # what you did so far, what is next, and a small file for your teacher"""
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -44,12 +51,12 @@ def sources() -> list[Path]:
 
 
 def cells(source: Path) -> list[NotebookNode]:
-    """All cells of a source, with the shared setup text filled in."""
+    """All cells of a source, with the shared setup text filled in and the shared closing cell."""
     notebook = jupytext.read(source)
     for cell in notebook.cells:
         if "setup" in tags(cell):
             cell.source = SETUP
-    return notebook.cells
+    return [*notebook.cells, new_code_cell(CLOSING, metadata={"tags": ["closing"]})]
 
 
 def tags(cell: NotebookNode) -> list[str]:
@@ -104,20 +111,38 @@ def without_check(text: str) -> str:
     return _CHECK.split(text)[0].rstrip()
 
 
-def build() -> list[Path]:
-    """Write every notebook whose text has changed; returns those written."""
-    written = []
+def outline_text() -> str:
+    """What the lessons ask for, as `widgets.learning.outline` reads it."""
+    from lessons import course  # which reads the sources through this module
+
+    def row(lesson: course.Lesson) -> dict:
+        asked = [{"name": q.name, "question": q.text, "unit": q.unit, "choices": list(q.choices), "origin": q.origin}
+                 for q in lesson.questions]  # fmt: skip
+        checks = [exercise.name for exercise in lesson.exercises]
+        return {"stem": lesson.stem, "title": lesson.title, "checks": checks, "predictions": asked}
+
+    return json.dumps([row(lesson) for lesson in course.lessons()], indent=1, ensure_ascii=False) + "\n"
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every generated file and its exact text."""
     for source in sources():
-        for kind in LEFT_OUT:
-            path, wanted = target(source, kind), text(source, kind)
-            if not path.exists() or path.read_text(encoding="utf-8") != wanted:
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(wanted, encoding="utf-8", newline="\n")
-                written.append(path)
+        yield from ((target(source, kind), text(source, kind)) for kind in LEFT_OUT)
+    yield outline.FILE, outline_text()
+
+
+def build() -> list[Path]:
+    """Write every file whose text has changed; returns those written."""
+    written = []
+    for path, wanted in texts():
+        if not path.exists() or path.read_text(encoding="utf-8") != wanted:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted, encoding="utf-8", newline="\n")
+            written.append(path)
     return written
 
 
 if __name__ == "__main__":
     for path in build():
-        print(f"wrote {path.relative_to(HERE)}")
+        print(f"wrote {path.relative_to(HERE.parent)}")
     sys.exit(0)

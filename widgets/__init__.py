@@ -41,6 +41,8 @@ _HOME = {
     "LossCurve": "widgets.loss_curve",
     "predict": "widgets.learning",
     "check": "widgets.learning",
+    "progress": "widgets.learning.progress_view",
+    "classroom": "widgets.learning.classroom",
 }
 
 __all__ = list(_HOME)

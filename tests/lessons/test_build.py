@@ -8,9 +8,11 @@ import nbformat
 import pytest
 
 from lessons import build
+from widgets.learning import outline
 
 SOURCES = build.sources()
 NAMES = [source.stem for source in SOURCES]
+OUTSIDE = {"extra", "closing"}  # the main path, whose length has a limit, is the lesson's own
 lessons = pytest.mark.parametrize("source", SOURCES, ids=NAMES)
 
 
@@ -21,7 +23,7 @@ def student(source):
 def code(source, extra=False):
     """The text of each code cell of the main path."""
     return ["".join(c["source"]) for c in student(source)
-            if c["cell_type"] == "code" and (extra or "extra" not in c["metadata"].get("tags", []))]  # fmt: skip
+            if c["cell_type"] == "code" and (extra or not OUTSIDE & set(c["metadata"].get("tags", [])))]  # fmt: skip
 
 
 def prose(source):
@@ -85,6 +87,21 @@ def test_a_stub_is_only_in_the_student_notebook_and_its_solution_only_in_the_oth
 def test_the_setup_cell_comes_first_and_is_the_same_everywhere(source):
     assert code(source)[0] == build.SETUP
     assert sum("setup" in build.tags(cell) for cell in build.cells(source)) == 1
+
+
+@lessons
+def test_the_closing_cell_comes_last_and_is_the_same_everywhere(source):
+    assert student(source)[-1]["source"] == build.CLOSING.splitlines(keepends=True)
+    assert sum("closing" in build.tags(cell) for cell in build.cells(source)) == 1
+
+
+def test_what_readers_of_progress_know_of_the_course_is_what_the_lessons_ask():
+    assert build.outline_text() == outline.FILE.read_text(encoding="utf-8"), "run `make lessons`"
+    assert [lesson.stem for lesson in outline.course()] == NAMES
+    for lesson, source in zip(outline.course(), SOURCES, strict=True):
+        assert list(lesson.checks) == [name for name, *_ in build.exercises(source)]
+        text = "\n".join(code(source))
+        assert [asked.name for asked in lesson.predictions] == re.findall(r'^predict\("([^"]+)"', text, re.MULTILINE)
 
 
 @lessons

@@ -22,7 +22,7 @@ FILE_NAME = ".meshwork-progress.json"
 VERSION = 1
 Json = dict[str, Any]
 
-_ENTRY_TYPES: dict[str, dict[str, tuple[type, ...]]] = {
+ENTRY_TYPES: dict[str, dict[str, tuple[type, ...]]] = {
     "predictions": {
         "question": (str,),
         "unit": (str,),
@@ -65,6 +65,10 @@ class Progress:
         if faults := list(_faults(data)):
             raise ValueError(f"This cannot be stored as progress: {'; '.join(faults)}.")
         self._write(data)
+
+    def entries(self, kind: str) -> Json:
+        """All stored entries of a kind, by name; read once."""
+        return dict(self._read()[kind])
 
     def names(self, kind: str) -> list[str]:
         """The names of all stored entries of a kind."""
@@ -123,7 +127,7 @@ def _faults(data: Any) -> list[str]:
     faults = [] if data.get("version") == VERSION else [f"version {data.get('version')!r} instead of {VERSION}"]
     if not isinstance(data.get("student"), str):
         faults.append("no student")
-    for kind, types in _ENTRY_TYPES.items():
+    for kind, types in ENTRY_TYPES.items():
         entries = data.get(kind)
         if not isinstance(entries, dict):
             faults.append(f"no table {kind!r}")
@@ -136,10 +140,10 @@ def _entry_faults(label: str, entry: Any, types: dict[str, tuple[type, ...]]) ->
     if not isinstance(entry, dict):
         return [f"{label} is not a table"]
     unknown = [f"{label} has an unknown field {key!r}" for key in entry if key not in types]
-    wrong = [k for k, legal in types.items() if k in entry and not _is(entry[k], legal)]
+    wrong = [k for k, legal in types.items() if k in entry and not is_a(entry[k], legal)]
     return unknown + [f"{label}: {key} is {entry[key]!r}" for key in wrong]
 
 
-def _is(value: Any, legal: tuple[type, ...]) -> bool:
+def is_a(value: Any, legal: tuple[type, ...]) -> bool:
     """isinstance, without Python's habit of counting True as the number 1."""
     return isinstance(value, bool) == (bool in legal) and isinstance(value, legal)
