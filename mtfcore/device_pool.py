@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mtfcore.errors import DeviceError
+from mtfcore.memory_limit import guard
 from mtfcore.mesh import Mesh
 from mtfcore.notation import as_size
 from mtfcore.platforms import settle
@@ -49,7 +50,8 @@ class Devices:
 def devices(n: int = 64) -> Devices:
     """Start JAX with `n` simulated CPU devices, or say clearly that it is too late; see also `mtf.attach`.
 
-    Raises `DeviceError` if JAX is running already with fewer.
+    In a notebook this also limits the memory that the kernel may take (`memory_limit`). Raises `DeviceError` if JAX is
+    running already with fewer.
     """
     count = as_size(n)
     if count is None:
@@ -60,6 +62,7 @@ def devices(n: int = 64) -> Devices:
             f"asked for {n} simulated devices, but JAX is running already with {found} (something used it before); "
             + RESTART.format(n=n)
         )
+    guard()
     return Devices(found, attached_devices())
 
 

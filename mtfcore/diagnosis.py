@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from mtfcore import memory_limit
 from mtfcore.device_pool import started
+from mtfcore.errors import DeviceError
 from mtfcore.machine import PROJECT, Machine, read_json
 from mtfcore.measuring.chip_state import chip_state
 from mtfcore.platforms import gpu_files, tpu_files
@@ -79,7 +81,7 @@ def _html_row(row: Row) -> str:
 def doctor(machine: Machine | None = None) -> Diagnosis:
     """Look at Python, packages, JupyterLab's front end, this kernel, widgets, devices and memory."""
     machine = machine or Machine()
-    looks = (_python, _packages, _front_end, _kernel, _widgets, _devices, _accelerators, _memory)
+    looks = (_python, _packages, _front_end, _kernel, _widgets, _devices, _accelerators, _memory, _memory_limit)
     return Diagnosis(tuple(row for look in looks for row in look(machine)))
 
 
@@ -216,3 +218,11 @@ def _memory(machine: Machine) -> Iterator[Row]:
     low = free < ENOUGH_MEMORY
     fix = "Close other notebooks (their kernels too): lessons want about 2 GiB." if low else ""
     yield Row("memory", f"{free / GIB:.1f} GiB free of {total / GIB:.1f} GiB", "warn" if low else "ok", fix)
+
+
+def _memory_limit(machine: Machine) -> Iterator[Row]:
+    """What a notebook's kernel may take."""
+    try:
+        yield Row("memory limit", memory_limit.state(machine.environment))
+    except DeviceError as error:
+        yield Row("memory limit", str(error), "fix", f"Set {memory_limit.ENVIRONMENT} to a number, or not at all.")
