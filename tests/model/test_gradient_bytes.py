@@ -2,13 +2,13 @@
 
 import jax
 import pytest
+from model.rule_layouts import MESHES
 
 import mtfcore as mtf
 from mtfcore import execute
 from mtfcore.counting import count
 from mtfcore.functions import Function
 
-MESHES = {"mtf-data": "all:8", "mtf-1d": "all:8", "mtf-2d": "rows:2 cols:4", "mtf-3d": "rows:2 cols:2 planes:2"}
 MODELS = ("tiny-lm", "tiny-palm", "tiny-grouped", "tiny-translate")
 
 

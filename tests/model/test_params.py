@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from model.rule_layouts import PARTITIONS
 
 import mtfcore as mtf
 from mtfcore.model.params import layer_names
 from mtfcore.model.published import CONFIGS
 
-FIRST_PAPER = {name: partition for name, partition in mtf.model.partitions.items() if name.startswith("mtf-")}
+ODD = {"smollm2-135m": "H", "gpt-3-175b": "V"}  # 9 heads, and a vocabulary of 50,257: neither divides by 2
 
 
 def test_heads_of_keys_are_those_of_the_kind_of_attention():
@@ -21,9 +22,10 @@ def test_heads_of_keys_are_those_of_the_kind_of_attention():
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_every_layout_of_the_papers_places_every_parameter(name):
-    mesh, refused = mtf.Mesh("all:2 rows:2 cols:2 planes:2"), set()
-    for partition in FIRST_PAPER.values():
+def test_every_layout_of_rules_places_every_parameter(name):
+    refused, odd = set(), ODD.get(name, "")
+    for partition in PARTITIONS.values():
+        mesh = mtf.Mesh([(axis, 2) for axis in partition.axes])
         for param in mtf.model.config(name).params.values():
             try:
                 s = partition.layout.sharding(param.dims, mesh)
@@ -31,9 +33,7 @@ def test_every_layout_of_the_papers_places_every_parameter(name):
                 refused.add(partition.name)
                 continue
             assert s.dims == param.dims and np.prod(s.local_shape(mesh)) * 2 ** len(s.used()) == param.n_elements
-    odd = name in ("smollm2-135m", "gpt-3-175b")  # 9 heads, or a vocabulary of 50,257: neither divides by 2
-    uneven = {"mtf-1d", "mtf-2d", "mtf-3d"} if odd else set()
-    assert refused == uneven
+    assert refused == {each.name for each in PARTITIONS.values() if odd in [dim for dim, _ in each.layout.rules]}
 
 
 def test_stacks_come_first_and_the_block_sees_its_own_names():
@@ -120,7 +120,7 @@ def test_layouts_that_are_refused(text, found):
 
 
 def test_partitions_are_data_with_a_source():
-    for name, partition in FIRST_PAPER.items():
-        assert partition.name == name and "1811.02084" in partition.source
+    for name, partition in PARTITIONS.items():
+        assert partition.name == name and "arXiv" in partition.source
         assert {axis for _, axes in partition.layout.rules for axis in axes} == set(partition.axes)
         assert mtf.model.read_layout(partition) == mtf.model.read_layout(name) == partition.layout

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from model import plain_lm
+from model.rule_layouts import MESHES
 
 import mtfcore as mtf
 from mtfcore.model import checkpoints
@@ -19,12 +20,7 @@ RATE, STEPS, HALF = 1e-2, 6, 3
 # f32: sums over devices come in another order, and Adam's first steps divide by small gradients. The losses fall by
 # 0.5 in these steps, so 2e-4 tells any wrong gradient from rounding.
 LOSS_TOLERANCE, PARAM_TOLERANCE = 2e-4, 2e-3
-LAYOUTS = (
-    ("all:8", "mtf-data"),
-    ("all:8", "mtf-1d"),
-    ("rows:2 cols:4", "mtf-2d"),
-    ("rows:2 cols:2 planes:2", "mtf-3d"),
-)
+LAYOUTS = [(mesh, name) for name, mesh in MESHES.items()]
 
 
 def trainer(mesh="one:1", layout="", optimizer=None, **more):
