@@ -82,7 +82,8 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
         self._line: tuple[str, str, tuple[Offer, ...], str] = ("ok", "", (), "")
         self._by_hand = False
         self.keep_still()
-        super().__init__([self.top, self.stage, self.bottom], state=check_state(settings, self.start))
+        parts = [self.top, self.stage, self.bottom]
+        super().__init__(parts, state=check_state(settings, self.start), _dom_classes=("mw-explorer",))
         self._redraw()
         self.observe(self._moved, "state")
         self.top.on_edit(self._edited)
@@ -141,8 +142,8 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
             elif "state" in change.new:
                 self._said = []  # of an earlier edit
                 self._go(read_state(change.new["state"], self.start), True)
-            elif "svg" in change.new:
-                self.bottom.svg = {"name": f"{self.call or 'picture'}.svg", "text": self.svg(), **change.new}
+            elif "save" in change.new:
+                self.bottom.saved = {**change.new, **self.saved(str(change.new["save"]), change.new.get("live", ()))}
 
     def note(self, text: str) -> None:
         """Say this above the next sentence; for `edit`, when it had to change more than was asked."""

@@ -3,7 +3,7 @@
     class Doubling(Frame):
         def still(self, shown):                 # the picture as safe HTML, for a file without a kernel
             return f"<style>{STYLE}</style>{drawing(shown.facts)}"
-        def svg(self):                          # the same as one file, for "Save the picture as SVG"
+        def svg(self):                          # the same as one <svg>, where it is more than `still` has
             return saved(self.value)
 
 The page is renewed when a hand lets go, at most twice a second. Next file to read: `static`, how the page and the
@@ -18,6 +18,7 @@ from IPython.display import display
 
 from widgets.cells import adopt, running_cell
 from widgets.queue import Pacer
+from widgets.saved import Sizes, file_name, live_drawings, poster, still_drawings, table_svg
 from widgets.shown import Shown
 from widgets.static import StillPage, still_html
 
@@ -33,8 +34,18 @@ class Kept:
         return ""
 
     def svg(self) -> str:
-        """The picture as one SVG file; empty where there is none to save."""
+        """The picture as one `<svg>`, for a file; without it, the drawings of `still`, or of the page, or the table."""
         return ""
+
+    def saved(self: Frame, kind: str, live: Sizes = ()) -> dict[str, str]:
+        """A file for the page to save as "png" or "svg"; `live` has the sizes of what only the page can draw."""
+        picture = ""
+        if self._shown is not None:
+            picture = self.svg() or still_drawings(self.still(self._shown))
+            picture = picture or live_drawings(live) or table_svg(self._shown.table)
+        call = " ".join(self.code.partition("\n")[2].split()).replace("( ", "(").replace(", )", ")")
+        text = poster(picture, self.question, call, self.sentence)
+        return {"name": f"{file_name(self.call, self.code)}.{kind}", "kind": kind, "text": text}
 
     def keep_still(self) -> None:
         """Make the page ready."""

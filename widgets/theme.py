@@ -19,6 +19,10 @@ PATTERNS = ("tint", "hatch", "dots", "cross", "tint")
 
 COMPUTE, MEMORY, LINKS = "#E69F00", "#56B4E9", "#F0E442"
 
+# A drawing's ground, its text, text that steps back, and a band behind a row: the page's own, or light in a file.
+GROUND, INK = "var(--jp-layout-color0, #fff)", "var(--jp-ui-font-color0, #111)"
+FAINT, BAND = "var(--jp-ui-font-color1, #555)", "var(--jp-layout-color2, #f0f0f0)"
+
 # A text colour for static charts, which cannot follow a theme; live charts take the page's own (see plot_view).
 TEXT = "#808080"
 

@@ -237,9 +237,9 @@ def test_a_device_that_the_mesh_loses_is_no_longer_chosen():
 
 def test_save_as_svg_is_one_file():
     explorer = slices()
-    explorer.bottom.asked = {"number": 1, "svg": True}
-    assert explorer.bottom.svg["name"] == "slices.svg"
-    text = explorer.bottom.svg["text"]
+    explorer.bottom.asked = {"number": 1, "save": "svg"}
+    assert explorer.bottom.saved["name"].startswith("slices_dims-batch-64-io-512")
+    text = explorer.bottom.saved["text"]
     assert text.startswith("<svg") and text.count("mw-panel") > 4
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 

@@ -27,10 +27,11 @@ from widgets.explorers.generate_inputs import START, model_here, ways
 from widgets.explorers.generate_run import Writer
 from widgets.explorers.growing import Growing
 from widgets.explorers.on_device import OnDevice
-from widgets.figures.generate_html import mesh_pairs, picture
+from widgets.figures.generate_html import NAMES, mesh_pairs, picture
 from widgets.figures.generate_words import sentence, table
 from widgets.figures.on_device import device_row
 from widgets.frame import Offer, Progress, Result, Shown
+from widgets.saved import SAID, stacked, table_svg, text_block
 from widgets.shown import Refused
 from widgets.state import State, call_text
 from widgets.views.writing_view import STYLE, WritingView
@@ -119,6 +120,11 @@ class Generate(OnDevice, Growing):
 
     def still(self, shown: Shown) -> str:
         return f'<style>{STYLE}</style><div class="mw-writing">{picture(shown.facts)}</div>'
+
+    def svg(self) -> str:
+        live = self.value["live"] if self.value else None
+        turns = (f"{NAMES[who]}: {text}".lstrip(": ") for who, text in live["log"]) if live else ()
+        return stacked([*text_block("\n".join(turns), 640, *SAID), table_svg(self._shown.table)])
 
     def call_code(self) -> str:
         said = next((text for who, text in reversed(self.writer.log) if who == "you"), START["prompt"])

@@ -19,6 +19,7 @@ from widgets.figures.on_device import device_html, stamped
 from widgets.figures.planner_svg import answers_html
 from widgets.figures.svg import tag
 from widgets.numbers import origin, quantity, tagged_html
+from widgets.theme import GROUND, INK
 
 Facts = dict[str, Any]
 ON_A_DEVICE = "A decode step on a device"
@@ -40,12 +41,12 @@ def charts(facts: Facts) -> list[str]:
 
 
 def attention_file(facts: Facts, width: float = 420.0) -> str:
-    """The charts as one SVG file, dark on white."""
+    """The charts as one SVG file."""
     corners = ((0, 0), (0, 110), (width, 0), (0, 350), (width, 350))
     placed = [tag("g", chart, transform=f"translate({x:.0f} {y:.0f})")
               for (x, y), chart in zip(corners, charts(facts), strict=True)]  # fmt: skip
     size = {"width": 2 * width, "height": 660}
-    drawn = tag("svg", tag("rect", **size, fill="#fff"), *placed, **size, color="#111",
+    drawn = tag("svg", tag("rect", **size, fill=GROUND), *placed, **size, color=INK,
                 xmlns="http://www.w3.org/2000/svg")  # fmt: skip
     return stamped(drawn, facts.get("device"), ON_A_DEVICE)
 

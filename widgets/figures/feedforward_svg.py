@@ -19,6 +19,7 @@ from widgets.figures.feedforward import Facts, Layer, closed_form
 from widgets.figures.log_axes import GREY, LogAxes, around
 from widgets.figures.svg import tag, text
 from widgets.numbers import origin, quantity, tagged_html
+from widgets.theme import GROUND, INK
 
 TOKENS = (32.0, 3.3e7)
 WIDTH, HEIGHT = 500.0, 330.0
@@ -71,10 +72,10 @@ def _formula(facts: Facts, row: Facts, part: str, words: str) -> str:
 
 
 def saved_feedforward(facts: Facts, chart: str = "") -> str:
-    """Both as one SVG file, dark on white."""
+    """Both as one SVG file."""
     placed = [chart or lines_svg(facts), tag("g", bars(facts), transform=f"translate({WIDTH:.0f} 0)")]
     size = {"width": WIDTH + 420, "height": HEIGHT}
-    return tag("svg", tag("rect", **size, fill="#fff"), *placed, **size, color="#111",
+    return tag("svg", tag("rect", **size, fill=GROUND), *placed, **size, color=INK,
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip
 
 

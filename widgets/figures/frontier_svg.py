@@ -17,7 +17,7 @@ from widgets.figures.labels import Labels
 from widgets.figures.log_axes import GREY, LogAxes, around
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
-from widgets.theme import AXES
+from widgets.theme import AXES, GROUND, INK
 
 DASHES = (None, "7 4", "2 3", "9 3 2 3", "5 5")
 SHAPES = {"bf16": "circle", "int8": "square", "f32": "triangle"}
@@ -174,10 +174,10 @@ def _sign(mark: str, words: str, width: int = 16) -> str:
 
 
 def saved_frontier(facts: Facts) -> str:
-    """Both charts as one file, dark on white."""
+    """Both charts as one file."""
     charts = [tag("g", frontier_svg(facts, phase), transform=f"translate({420 * n} 0)")
               for n, phase in enumerate(TITLES)]  # fmt: skip
     names = text("  ·  ".join(facts["series"]), 60, 346, 0, 10)
     size = {"width": 840, "height": 356}
-    return tag("svg", tag("rect", **size, fill="#fff"), *charts, names, **size, color="#111",
+    return tag("svg", tag("rect", **size, fill=GROUND), *charts, names, **size, color=INK,
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from widgets.figures.iteration_space import ALONG, Facts, cut_words
 from widgets.figures.svg import number, tag, text
 from widgets.numbers import quantity
-from widgets.theme import LETTERS
+from widgets.theme import GROUND, INK, LETTERS
 
 WIDTH, HEIGHT, SIDE = 330.0, 396.0, 118.0
 CENTRE = (WIDTH / 2, 142.0)
@@ -135,13 +134,10 @@ def spaces_html(facts: Facts) -> str:
 
 
 def saved_svg(facts: Facts) -> str:
-    """The same as one file, dark on white."""
+    """The same as one file."""
     most = max(max(each["faces"].values()) for each in facts["spaces"])
     size = {"width": WIDTH * len(facts["spaces"]), "height": HEIGHT}
     inside = (
         tag("g", space_svg(each, most), transform=f"translate({n * WIDTH} 0)") for n, each in enumerate(facts["spaces"])
     )
-    whole = tag(
-        "svg", tag("rect", **size, fill="#fff"), *inside, **size, color="#111", xmlns="http://www.w3.org/2000/svg"
-    )
-    return re.sub(r"var\([^,]*,([^)]*)\)", r"\1", whole)  # a file has no theme
+    return tag("svg", tag("rect", **size, fill=GROUND), *inside, **size, color=INK, xmlns="http://www.w3.org/2000/svg")

@@ -19,6 +19,7 @@ from tpu_runs.records import Record
 from widgets.figures.labels import Labels
 from widgets.figures.svg import tag, text
 from widgets.numbers import count, origin, quantity, tagged_html
+from widgets.theme import GROUND, INK
 
 Facts = dict[str, Any]
 COLOUR, OLD, SPIKE = "#CC79A7", "#A8A8A8", 8.0
@@ -131,7 +132,7 @@ def stamped(svg: str, facts: Facts | None, what: str) -> str:
         return svg
     width, height = map(float, size.groups())
     words, state = f"{what}: {point_words(facts)}", "old" if facts["old"] else "fresh"
-    line = text(words, 6, height + 14, width - 12, 11, fill="#111", font_family="sans-serif")
-    ground = tag("rect", width=width, height=height + 22, fill="#fff")
+    line = text(words, 6, height + 14, width - 12, 11, fill=INK, font_family="sans-serif")
+    ground = tag("rect", width=width, height=height + 22, fill=GROUND)
     return tag("svg", ground, svg, line, width=width, height=height + 22, data_device=state,
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip

@@ -17,7 +17,7 @@ from widgets.figures.bars_svg import Bar, Part, bars_svg
 from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, money, shares, waits_for
 from widgets.figures.svg import tag
 from widgets.numbers import count, origin, quantity, tagged_html
-from widgets.theme import COMPUTE, LINKS, MEMORY
+from widgets.theme import COMPUTE, GROUND, INK, LINKS, MEMORY
 
 TERM_COLOURS = {"weights": "#0B4F79", "cache": "#56B4E9", "activations": "#CC79A7", "gathered": "#009E73",
                 "reserve": "#BBBBBB"}  # fmt: skip
@@ -39,12 +39,12 @@ def charts(facts: Facts) -> list[str]:
 
 
 def planner_file(facts: Facts, width: float = 420.0) -> str:
-    """The charts as one SVG file, two in a row, dark on white."""
+    """The charts as one SVG file, two in a row."""
     tops = (0.0, 210.0)
     placed = [tag("g", chart, transform=f"translate({n % 2 * width:.0f} {tops[n // 2]:.0f})")
               for n, chart in enumerate(charts(facts))]  # fmt: skip
     size = {"width": 2 * width, "height": tops[1] + 300}
-    return tag("svg", tag("rect", **size, fill="#fff"), *placed, **size, color="#111",
+    return tag("svg", tag("rect", **size, fill=GROUND), *placed, **size, color=INK,
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from mtfcore.steps import listed
 from widgets.figures.program import Facts
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
-from widgets.theme import axis_colours
+from widgets.theme import BAND, FAINT, GROUND, axis_colours
 
 WIDTH, LINE, HEAD, FOOT = 860.0, 40.0, 34.0, 26.0
 
@@ -27,7 +27,7 @@ def program_svg(facts: Facts) -> str:
     mesh = " ".join(f"{axis}:{size}" for axis, size in facts["mesh"])
     lines = [tag("g", *_line(n, row, colours, most), data_step=n) for n, row in enumerate(facts["steps"])]
     return tag(
-        "svg", tag("rect", width=WIDTH, height=height, fill="#fff"), text(f"{facts['name']} on {mesh}", 8, 20, size=14),
+        "svg", tag("rect", width=WIDTH, height=height, fill=GROUND), text(f"{facts['name']} on {mesh}", 8, 20, size=14),
         *lines, text(_total(facts), 8, height - 9), xmlns="http://www.w3.org/2000/svg", font_family="sans-serif",
         viewBox=f"0 0 {WIDTH:.0f} {height:.0f}", width=WIDTH, height=height,
     )  # fmt: skip
@@ -36,7 +36,7 @@ def program_svg(facts: Facts) -> str:
 def _line(number: int, row: Facts, colours: dict[str, str], most: float) -> Iterator[str]:
     top = HEAD + LINE * number
     if row["collective"]:
-        yield tag("rect", x=0, y=top, width=WIDTH, height=LINE, fill="#f0f0f0")
+        yield tag("rect", x=0, y=top, width=WIDTH, height=LINE, fill=BAND)
         share = LINE / len(row["axes"])
         for place, axis in enumerate(row["axes"]):
             yield tag("rect", x=0, y=top + place * share, width=7, height=share, fill=colours[axis])
@@ -47,7 +47,7 @@ def _line(number: int, row: Facts, colours: dict[str, str], most: float) -> Iter
     yield text(f"{number + 1}  {row['label']}", 14, top + 17, 205, font_weight="bold" if row["collective"] else None)
     yield text(_places(row), 225, top + 17, 450, font_family="monospace")
     shapes = f"{listed([each['shape'] for each in row['before']])} → {row['after']['shape']}"
-    yield text(shapes, 225, top + 32, 450, 10, font_family="monospace", fill="#555")
+    yield text(shapes, 225, top + 32, 450, 10, font_family="monospace", fill=FAINT)
     yield text(_numbers(row), WIDTH - 8, top + 17, 175, text_anchor="end")
 
 

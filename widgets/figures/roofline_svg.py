@@ -20,7 +20,7 @@ from widgets.figures.on_device import SPIKE, device_mark
 from widgets.figures.roofline import WORDS, Facts, ridge
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity
-from widgets.theme import COMPUTE, LINKS, MEMORY
+from widgets.theme import COMPUTE, GROUND, INK, LINKS, MEMORY
 
 COLOURS = {"compute": COMPUTE, "hbm": MEMORY, "link": LINKS, "hops": "#FBF6B5", "launch": "#B0B0B0"}
 WIDTH, PLOT, STRIP, LINES = 420.0, 300.0, 40.0, 6
@@ -219,9 +219,9 @@ def _largest(axes: LogAxes, side: Facts) -> Iterator[str]:
 
 
 def saved_rooflines(facts: Facts) -> str:
-    """Both phases as one file, dark on white."""
+    """Both phases as one file."""
     charts = [tag("g", roofline_svg(facts, phase), transform=f"translate({n * WIDTH:.0f} 0)")
               for n, phase in enumerate(("prefill", "decode"))]  # fmt: skip
     size = {"width": 2 * WIDTH, "height": HEIGHT}
-    return tag("svg", tag("rect", **size, fill="#fff"), *charts, **size, color="#111",
+    return tag("svg", tag("rect", **size, fill=GROUND), *charts, **size, color=INK,
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip

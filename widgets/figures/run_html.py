@@ -17,7 +17,7 @@ from typing import Any
 from widgets.figures.bars_svg import Bar, Part, bars_svg, legend
 from widgets.figures.svg import tag, text
 from widgets.numbers import quantity, tagged_html
-from widgets.theme import COMPUTE, LINKS, MEMORY
+from widgets.theme import COMPUTE, GROUND, INK, LINKS, MEMORY
 
 Facts = dict[str, Any]
 COLUMNS = ("modelled", "compiled", "measured", "published")
@@ -167,10 +167,10 @@ def _ran(one: Facts) -> str:
 
 
 def run_svg(facts: Facts, width: float = 620.0) -> str:
-    """Bars and table as one SVG, dark on white."""
+    """Bars and table as one SVG."""
     height = 170.0 + 17 * len(facts["rows"])
-    inside = [tag("rect", width=width, height=height, fill="#fff"), bars(facts), *_lines(facts, width)]
-    return tag("svg", *inside, viewBox=f"0 0 {width:.0f} {height:.0f}", width=width, height=height, color="#111",
+    inside = [tag("rect", width=width, height=height, fill=GROUND), bars(facts), *_lines(facts, width)]
+    return tag("svg", *inside, viewBox=f"0 0 {width:.0f} {height:.0f}", width=width, height=height, color=INK,
                font_family="sans-serif", xmlns="http://www.w3.org/2000/svg")  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from widgets.figures.timeline import FULL, UPPER, Facts, span
 from widgets.figures.timeline_words import FROM, bar_text, bar_words, heading
 from widgets.numbers import quantity
 from widgets.theme import COMPUTE as COMPUTE_COLOUR
-from widgets.theme import LINKS, axis_colours
+from widgets.theme import GROUND, INK, LINKS, axis_colours
 
 HEAD, ROW, GAP, AXIS, LABELS = 24.0, 28.0, 3.0, 24.0, 74.0
 WIDTH = 960.0  # of the saved file
@@ -79,10 +79,10 @@ def labels_svg(panels: Sequence[Facts]) -> str:
 
 
 def saved_timeline(panels: Sequence[Facts]) -> str:
-    """Rows and bars as one file, dark on white."""
+    """Rows and bars as one file."""
     size = {"width": WIDTH, "height": height(panels)}
     bars = tag("svg", bars_svg(panels, True), x=LABELS, width=WIDTH - LABELS - 8, height=size["height"])
-    return tag("svg", tag("rect", **size, fill="#fff"), bars, labels_svg(panels), **size, color="#111",
+    return tag("svg", tag("rect", **size, fill=GROUND), bars, labels_svg(panels), **size, color=INK,
                xmlns="http://www.w3.org/2000/svg")  # fmt: skip
 
 

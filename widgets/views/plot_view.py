@@ -27,7 +27,7 @@ import traitlets as t
 
 from widgets.figures.chart_svg import Facts, chart_svg
 from widgets.figures.svg import tag
-from widgets.theme import plotly_template
+from widgets.theme import GROUND, INK, plotly_template
 
 HERE = pathlib.Path(__file__).parent
 
@@ -71,10 +71,8 @@ def still_charts(figures: Iterable[Facts]) -> str:
 
 
 def saved_charts(figures: Iterable[Facts], width: float = 480.0, height: float = 260.0) -> str:
-    """The same charts as one SVG file, two in a row, dark on white."""
+    """The same charts as one SVG file, two in a row."""
     places = [(n % 2 * width, n // 2 * height, figure) for n, figure in enumerate(figures)]
     inside = (tag("g", chart_svg(figure, width, height), transform=f"translate({x} {y})") for x, y, figure in places)
     size = {"width": width * min(len(places), 2), "height": height * -(-len(places) // 2)}
-    return tag(
-        "svg", tag("rect", **size, fill="#fff"), *inside, **size, color="#111", xmlns="http://www.w3.org/2000/svg"
-    )
+    return tag("svg", tag("rect", **size, fill=GROUND), *inside, **size, color=INK, xmlns="http://www.w3.org/2000/svg")

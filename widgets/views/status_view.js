@@ -40,20 +40,26 @@ function render({ model, el }) {
   const state = make("textarea", "mw-state", { rows: 3, spellcheck: false, "aria-label": "state as JSON" });
   const apply = make("button", "mw-button", { type: "button" });
   apply.textContent = "Use this state";
-  const save = make("button", "mw-button", { type: "button" });
-  save.textContent = "Save the picture as SVG";
+  const foot = make("div", "mw-foot"), saving = make("div", "mw-save", { role: "group", "aria-label": "save the picture" });
+  const saveSays = make("span", "", { role: "status" });
+  saving.append(saveSays, ...["PNG", "SVG"].map(kind => {
+    const button = make("button", "mw-button", { type: "button", "aria-label": `Save the picture as ${kind}` });
+    button.textContent = kind;
+    button.addEventListener("click", () => wish(kind.toLowerCase()));
+    return button;
+  }));
   const errorHead = heading("Full text of the error");
   const codeHead = heading("The call that gives this picture"), stateHead = heading("State");
   codeHead.append(copier(() => code.textContent));
-  stateHead.append(apply, copier(() => state.value), save);
+  stateHead.append(apply, copier(() => state.value));
   fold.append(summary, wholeHead, whole, errorHead, error, codeHead, code, stateHead, state, heading("As a table"), table);
-  root.append(box, fold);
+  foot.append(saving, fold);
+  root.append(box, foot);
   el.append(root);
 
   let number = 0;
   function ask(what) { model.set("asked", { number: ++number, ...what }); model.save_changes(); }
   apply.addEventListener("click", () => ask({ state: state.value }));
-  save.addEventListener("click", () => ask({ svg: true }));
   more.addEventListener("click", () => { fold.open = true; cue(); whole.focus(); });
   line.addEventListener("scroll", cue);
   fold.addEventListener("toggle", () => { cue(); model.set("unfolded", fold.open); model.save_changes(); });
@@ -83,15 +89,27 @@ function render({ model, el }) {
     if (shown.table) table.innerHTML = shown.table;
     cue();
   }
-  function download() {
-    const { name, text } = model.get("svg");
-    if (!text) return;
-    const link = make("a", "", { download: name, href: URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })) });
-    link.click();
-    URL.revokeObjectURL(link.href);
+  // of several views of one explorer, the one that was asked saves the file
+  let wished = null, patience = 0;
+  const saySave = words => { saveSays.textContent = words; };
+  function wish(kind) {
+    wished = liveNodes(root);
+    saySave("Saving …");
+    clearTimeout(patience);
+    patience = setTimeout(() => saySave("The kernel has not answered; if it was stopped, run this cell again."), 4000);
+    ask({ save: kind, live: sizesOf(wished) });
+  }
+  async function save() {
+    const nodes = wished, file = model.get("saved");
+    wished = null;
+    if (!nodes || !file.text) return;
+    clearTimeout(patience);
+    try { await saveFile(file, root, nodes); saySave("Save picture:"); }
+    catch (error) { saySave(`Not saved: ${error.message}`); }
   }
   model.on("change:shown", draw);
-  model.on("change:svg", download);
+  model.on("change:saved", save);
+  saySave("Save picture:");
   draw();
   new ResizeObserver(cue).observe(line);
 }
