@@ -43,8 +43,8 @@ class View:
             return "All checks of all lessons pass."
         check = row.open_checks[0]
         entry = row.checks.get(check, NONE)
-        so_far = [count(entry.get("tries", 0), "try", "tries")] * bool(entry.get("tries"))
-        so_far += [f"help {entry['help']} of 3 taken"] * bool(entry.get("help"))
+        tries, helps = entry.get("tries", 0), entry.get("help", 0)
+        so_far = [count(tries, "try", "tries")] * bool(tries) + [f"help {helps} of 3 taken"] * bool(helps)
         tail = f" ({', '.join(so_far)} so far)" if so_far else ""
         return f"lesson {row.lesson.number}, {row.lesson.title}: exercise {check[3:]}{tail}."
 
