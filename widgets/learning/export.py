@@ -10,17 +10,17 @@ Next file to read: `reading.py`, the other end.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import tempfile
-import tomllib
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
+
+from mtfcore import __version__
 
 from .outline import course
 from .progress import Progress
@@ -43,7 +43,7 @@ def exported(progress: Progress, name: str, now: datetime | None = None) -> Json
         "version": VERSION,
         "name": clean_name(name),
         "exported": (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "meshwork": installed_version(),
+        "meshwork": __version__,
         "checks": {name: CHECK_FIELDS | checks[name] for name in tried if name in checks},
         "predictions": {name: kept for name in asked if (kept := _of_prediction(guesses.get(name, {})))},
     }
@@ -52,15 +52,6 @@ def exported(progress: Progress, name: str, now: datetime | None = None) -> Json
 def _of_prediction(entry: Json) -> Json:
     """Answer, result and which came first; a question that was only looked at leaves nothing."""
     return {field: entry[field] for field in PREDICTION_FIELDS if field in entry}
-
-
-def installed_version() -> str:
-    """Meshwork's version: as installed, else as the checkout says it, else `unknown`."""
-    try:
-        return importlib.metadata.version("meshwork")
-    except importlib.metadata.PackageNotFoundError:
-        project = Path(__file__).parents[2] / "pyproject.toml"
-    return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"] if project.is_file() else "unknown"
 
 
 def clean_name(typed: str) -> str:
