@@ -71,7 +71,7 @@ def row_range(answer: Callable[..., tuple[int, int]], rng: Random) -> Iterator[C
 )
 def copies(answer: Callable[[mtf.Mesh, tuple[str, ...]], int], rng: Random) -> Iterator[Case]:
     for count in (0, 1, 2, 3):
-        mesh = draw.mesh(rng, "rows cols planes")
+        mesh = draw.mesh(rng, "rows cols planes", (2, 3, 4, 5, 6, 8))
         used = tuple(rng.sample(mesh.names, count))
         placed = f"batch:({' '.join(used)})" if used else "batch"
         right = mtf.Sharding(f"batch:{mesh.size}", placed).copies(mesh)

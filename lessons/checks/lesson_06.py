@@ -203,7 +203,7 @@ def choice_within(answer: Callable[..., tuple[str, bool]], rng: Random) -> Itera
     for batch in rng.sample((2, 4, 64), 3):
         step_bytes = functools.partial(held, batch)
         totals = [step_bytes(*choice) for choice in CHOICES]
-        for budget in (max(totals), rng.choice(sorted(totals)[1:3]), min(totals), min(totals) - 1):
+        for budget in rng.sample((max(totals), rng.choice(sorted(totals)[1:3]), min(totals), min(totals) - 1), 4):
             fitting = [choice for choice in CHOICES if step_bytes(*choice) <= budget]
             expected = fitting[0] if fitting else ("none", False)
             given = answer(step_bytes, budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from widgets.learning.exercises import Case, at_most, equal, holds
+from widgets.learning.exercises import Case, WrongAnswer, at_most, equal, holds
 
 from .book import exercise
 
@@ -161,6 +162,7 @@ def _shown(parts: dict[str, float]) -> str:
     task="Write a product for one device that sends half of what a psum sends.",
     hint="Everybody has a part of the sum of every column, and needs all of the sum of a few columns. Which collective "
     "adds up and hands out at once?",
+    gives="an array of two dimensions, batch and columns",
     bigger_hint='jax.lax.psum_scatter(x @ w, "x", scatter_dimension=…, tiled=True): columns are dimension 1.',
 )
 def body(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
@@ -176,7 +178,7 @@ def body(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
         batch, d_in, d_out = rng.choice((3, 6)), 2 * devices, devices * rng.choice((2, 3))
         x, w = (numbers.integers(-4, 5, shape).astype("f4") for shape in ((batch, d_in), (d_in, d_out)))
         what = f"{devices} devices, {batch} × {d_in} × {d_out}"
-        fn = jax.shard_map(answer, out_specs=P(None, "x"), **specs)
+        fn = jax.shard_map(functools.partial(_columns, answer, what), out_specs=P(None, "x"), **specs)
         shape = jax.eval_shape(fn, x, w).shape
         yield equal(f"{what}: shape of the whole result", (batch, d_out), shape)
         made, right = np.asarray(jax.block_until_ready(jax.jit(fn)(x, w))), x @ w
@@ -188,3 +190,12 @@ def body(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
         summed = jax.shard_map(lambda x, w: jax.lax.psum(x @ w, "x"), out_specs=P(), **specs)
         allowed, sent = (mtf.count(each, x, w).link_bytes for each in (summed, fn))
         yield at_most(f"{what}: sent", allowed // 2, sent, "counted bytes sent by a device")
+
+
+def _columns(answer: Callable[..., Any], what: str, x: Any, w: Any) -> Any:
+    """The answer's array on one device, if it is one of two dimensions: JAX's own words on that are hard to read."""
+    made = answer(x, w)
+    shape = f"of shape {made.shape}" if hasattr(made, "shape") else f"{made!r:.60}"
+    if getattr(made, "ndim", 0) != 2:
+        raise WrongAnswer(Case(f"{what}: on a device", False, "an array of two dimensions, batch and columns", shape))
+    return made

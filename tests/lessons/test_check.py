@@ -70,7 +70,7 @@ def test_an_answer_that_raises_is_reported_with_its_line(check):
 
 
 def test_an_answer_of_the_wrong_kind_is_reported(check):
-    assert "could not use this answer (TypeError" in check("99 half", 7).message
+    assert "the answer: expected an answer, yours gives an error: 'int'" in check("99 half", 7).message
 
 
 def test_once_passed_stays_passed(check):

@@ -156,9 +156,9 @@ def judge(exercise: Exercise, answer: Any, seed: str | int) -> tuple[str, str, t
         return "try again", str(other.case), (*tried, other.case)
     except AnswerFailed as failed:
         return "try again", f"Your function stopped with {_where(failed.__cause__)}.", tuple(tried)
-    except Exception as problem:
-        said = clipped(" ".join(str(problem).split()), 240)
-        return "try again", f"The check could not use this answer ({type(problem).__name__}: {said}).", tuple(tried)
+    except Exception as problem:  # of the right kind, but of no use: a text that names no axis, say
+        other = Case("the answer", False, exercise.expects, f"an error: {_said(problem)}")
+        return "try again", str(other), (*tried, other)
     return "passed", f"{count(len(tried), 'case')} agree{'s' if len(tried) == 1 else ''}.", tuple(tried)
 
 
@@ -174,5 +174,12 @@ def _where(problem: BaseException | None) -> str:
     own = frames[1].filename if len(frames) > 1 else ""
     line = max((f.lineno or 0 for f in frames[1:] if f.filename == own), default=0)
     place = f" (line {line} of its cell)" if line else ""
-    said = clipped(" ".join(str(problem).split()), 240)
-    return f"{type(problem).__name__}: {said}{place}"
+    return f"{type(problem).__name__}: {_said(problem)}{place}"
+
+
+def _said(problem: BaseException) -> str:
+    """An error's text in one line, also where it cannot be made."""
+    try:
+        return clipped(str(problem), 240)
+    except Exception:
+        return "no text"

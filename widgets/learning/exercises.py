@@ -63,7 +63,8 @@ class Case:
         if self.good:
             return f"{self.what}: {self.expected}"
         place = f" First difference: {self.where}." if self.where else ""
-        return f"{self.what}: expected {self.expected}, yours gives {self.given}.{place}"
+        said = f"expected {clipped(self.expected, 160)}, yours gives {clipped(self.given, 200)}"
+        return f"{clipped(self.what, 240)}: {said}.{place}"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ class Exercise:
     def kind(self) -> Any:
         """What the check's `answer` is annotated with: a kind, or a `Callable` that returns one."""
         return typing.get_type_hints(self.run).get("answer", Any)
+
+    @property
+    def expects(self) -> str:
+        """The kind of the answer, or of what it returns, in words."""
+        return self.gives or words(_returned(self.kind) or self.kind)
 
     def help(self, step: int) -> str:
         """The text of help step 1 (hint), 2 (bigger hint) or 3 (solution)."""
@@ -152,7 +158,7 @@ def _guarded(function: Callable[..., Any], kind: Any, gives: str) -> Callable[..
         what = _called(function, args)
         try:
             result = function(*map(_copied, args), **kwargs)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:  # an exit() would end the kernel
             raise AnswerFailed from problem
         if result is None:  # the stub, or a `return` that was forgotten
             raise NotYet("The function returns nothing yet: replace the dots and end with a return")
@@ -169,6 +175,7 @@ def _has_dots(answer: Any) -> bool:
 
 
 def _of_kind(what: str, given: Any, kind: Any, gives: str) -> Any:
+    """The answer as plain Python."""
     try:
         return taken(given, kind)
     except WrongKind as found:
@@ -210,5 +217,5 @@ def _with_unit(value: Any, unit: str) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     text = f"{value:,}" if number else repr(value) if isinstance(value, str) else str(value)
-    text = clipped(" ".join(text.split()), 160)
+    text = clipped(text, 160)
     return f"{text} {unit.removesuffix('s') if number and value == 1 else unit}".strip()

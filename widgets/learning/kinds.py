@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-MOST = 10_000  # elements of a list: more than any exercise asks for, few enough to look through at once
+MOST = 10_000  # elements of a list or characters of a text: more than any exercise asks for, soon looked through
 SHOWN = 80  # characters
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", type(None): "None",
           np.ndarray: "an array", dict: "a dict"}  # fmt: skip
@@ -40,14 +40,15 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple) and len(value) > MOST:
         return f"{len(value):,} elements, the first {shown(value[0])}"
     try:
-        text = " ".join(_REPR.repr(value).split())
+        text = _REPR.repr(value)
     except Exception as problem:  # numbers of thousands of digits, and objects that refuse to be shown
         text = f"something that cannot be shown ({type(problem).__name__})"
     return clipped(re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text), SHOWN)
 
 
 def clipped(text: str, most: int) -> str:
-    """The text, or its beginning and end with dots between."""
+    """The text in one line, or its beginning and end with dots between."""
+    text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 20]} … {text[-17:]}"
 
 
@@ -68,8 +69,6 @@ def words(kind: Any) -> str:
 
 
 def _several(parts: Sequence[Any]) -> str:
-    if parts[-1:] == (...,):
-        return f"a tuple of {_plural(words(parts[0]))}"
     if len(set(parts)) == 1:
         return f"{_NUMBERS[len(parts)]} {_plural(words(parts[0]))}"
     return f"({', '.join(map(words, parts))})"
@@ -104,9 +103,7 @@ def _first_that_fits(value: Any, kinds: Sequence[Any]) -> Any:
 
 
 def _tuple(value: Any, kinds: Sequence[Any]) -> tuple[Any, ...]:
-    value = tuple(value.tolist()) if _is(value, np.ndarray) and value.size <= len(kinds) else value
-    if kinds[-1:] == (...,) and _is(value, tuple, list) and len(value) <= MOST:
-        kinds = [kinds[0]] * len(value)
+    value = value.tolist() if _is(value, np.ndarray) and value.shape == (len(kinds),) else value
     if not _is(value, tuple, list) or len(value) != len(kinds):
         raise WrongKind(shown(value))
     return _each(value, kinds)
@@ -120,7 +117,7 @@ def _each(value: Sequence[Any], kinds: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _list(value: Any, kind: Any, as_set: bool) -> Any:
-    value = value.tolist() if _is(value, np.ndarray) and value.ndim else value
+    value = value.tolist() if _is(value, np.ndarray) and value.ndim == 1 else value
     if not _is(value, *((set, frozenset) if as_set else ()), list, tuple) or len(value) > MOST:
         raise WrongKind(shown(value))
     found = _each(list(value), [kind] * len(value))
@@ -152,7 +149,10 @@ def _integer(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    return str.__str__(_exact(value, str))
+    text = str.__str__(_exact(value, str))
+    if len(text) > MOST:
+        raise WrongKind(f"a text of {len(text):,} characters")
+    return text
 
 
 def _bool(value: Any) -> bool:
