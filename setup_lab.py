@@ -3,6 +3,7 @@
     python setup_lab.py lab          # JupyterLab on the first lesson (--no-browser, --port 9000)
     python setup_lab.py class        # own this machine's TPU or GPU for a class (--on simulated, --port 9000)
     python setup_lab.py test         # all tests but the long ones; further words go to pytest
+    python setup_lab.py update       # take the newest lessons; what you typed into a notebook is kept beside it
     python setup_lab.py test-long | bench | lint | lessons | docs | peers | bundle | versions
 
 `peers` builds another engine into .peers, for comparisons; nothing else needs it. `bundle` writes a folder from which a
@@ -51,6 +52,7 @@ from lessons.setting_up.basics import SetupError  # noqa: E402
 from lessons.setting_up.downloads import build_peers, fetch_model  # noqa: E402
 from lessons.setting_up.environment import ensure_environment  # noqa: E402
 from lessons.setting_up.lab import lab, lab_options, own_for_class  # noqa: E402
+from lessons.setting_up.update import update  # noqa: E402
 
 
 def developer_commands() -> dict[str, list[str]]:
@@ -77,7 +79,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="setup_lab.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=["lab", "class", *commands, "peers", "versions"])
+    parser.add_argument("command", choices=["lab", "class", *commands, "peers", "versions", "update"])
     parser.add_argument("words", nargs=argparse.REMAINDER, help="passed on to what is run")
     options = parser.parse_args(words)
     if options.command == "lab":
@@ -89,6 +91,8 @@ def main(words: list[str]) -> int:
         return own_for_class(ensure_environment("lab"), options.words)
     if options.command == "peers":
         return build_peers()
+    if options.command == "update":
+        return update()
     if options.command == "versions":
         return versions.main(options.words)
     python = ensure_environment("lab" if options.command == "bundle" else "test")

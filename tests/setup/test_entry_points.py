@@ -12,7 +12,20 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-TARGETS = ["lab", "class", "test", "test-long", "bench", "lint", "lessons", "bundle", "docs", "peers", "versions"]
+TARGETS = [
+    "lab",
+    "class",
+    "test",
+    "test-long",
+    "bench",
+    "lint",
+    "lessons",
+    "bundle",
+    "docs",
+    "peers",
+    "versions",
+    "update",
+]
 
 
 def text(name: str) -> str:
