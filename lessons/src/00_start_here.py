@@ -14,8 +14,10 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# **Why:** everything in this course runs on your own computer, which plays the part of up to 64 devices. This lesson
-# makes sure that it can, and gives you the words and the four ways to run that all other lessons use.
+# **Why:** everything in this course runs on your own computer, which plays the part of up to 64 devices, and this
+# lesson makes sure that it can.
+#
+# You also get the words, and the four ways to run a function, that all other lessons use.
 #
 # **After this lesson you can**
 #
@@ -27,7 +29,8 @@
 # **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 1–3
 #
 # **How to work:** click a cell and press Shift+Enter to run it and go on. Run the cells from top to bottom. If
-# something goes wrong, *Kernel → Restart Kernel* and start at the top again; nothing is lost.
+# something goes wrong, *Kernel → Restart Kernel* and start at the top again; nothing is lost. The
+# [map of the course](MAP.md) shows which lesson needs which.
 #
 # ## 1 · Setting up
 #
@@ -61,7 +64,7 @@ mesh = mtf.Mesh("rows:4 cols:2")
 predict.show("00 devices", mesh.size)
 
 # %% [markdown]
-# **Why:** a **mesh** is a grid with named **axes**, here `rows` and `cols`, and the sizes multiply. It gives every
+# **Why:** a [**mesh**](GLOSSARY.md#mesh) is a grid with named **axes**, here `rows` and `cols`, and the sizes multiply. It gives every
 # device a name, such as *row 2, column 1*. It does not say how the devices are wired.
 #
 # Every section goes the same way: *predict*, *run*, *explain*. When your guess is wrong, stop for a moment and find out
@@ -78,7 +81,8 @@ predict.show("00 devices", mesh.size)
 # | step | one local computation, or one exchange among devices |
 # | plan | all the steps of a function, in order |
 #
-# All words are in the [glossary](GLOSSARY.md). Here are the first four at work: a tensor of 8 × 6 numbers, its batch
+# All words are in the [glossary](GLOSSARY.md); who comes from Mesh-TensorFlow, from the second paper or from JAX finds
+# theirs beside ours on the [cheat sheet](CHEATSHEET.md). Here are the first four at work: a tensor of 8 × 6 numbers, its batch
 # cut along `rows`. In each number the digits tell the row and the column.
 
 # %%
@@ -249,7 +253,7 @@ def linear(x: "batch io", w: "io hidden", b: "hidden"):
 check("00 linear", linear)
 
 # %% [markdown]
-# **Exercise 3 (meet a budget).** One device may do at most `budget` FLOPs of `two_layers`. Return the smallest number
+# **Exercise 3 (meet a budget in FLOPs).** One device may do at most `budget` FLOPs of `two_layers`. Return the smallest number
 # of devices, a power of two, that meets the budget when the work is shared evenly. One multiply-add is two FLOPs, and
 # relu is not counted.
 

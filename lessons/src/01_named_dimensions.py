@@ -50,7 +50,7 @@ print("row 7, column 3:", table[7, 3])
 # %% [markdown]
 # ## 2 · Devices stand on a mesh
 #
-# A **mesh** is an arrangement of devices along named axes. `rows:4 cols:2` is a grid of eight. It is a way to *name*
+# A [**mesh**](GLOSSARY.md#mesh) is an arrangement of devices along named axes. `rows:4 cols:2` is a grid of eight. It is a way to *name*
 # devices and says nothing about cables. Devices are numbered row by row, so the last axis counts fastest.
 
 # %%
@@ -62,8 +62,8 @@ for device in range(mesh.size):
 # %% [markdown]
 # ## 3 · A sharding says where one tensor lies
 #
-# A **sharding** places dimensions on mesh axes. `batch:rows` cuts the batch into four blocks, one for each position
-# along `rows`; a dimension without an axis stays whole. The part that a device holds is its **slice**.
+# A [**sharding**](GLOSSARY.md#sharding) places dimensions on mesh axes. `batch:rows` cuts the batch into four blocks, one for each position
+# along `rows`; a dimension without an axis stays whole. The part that a device holds is its [**slice**](GLOSSARY.md#slice).
 #
 # *Predict first, then run.* Your answer is kept beside this notebook and shown next to the result.
 
@@ -83,7 +83,7 @@ predict.show("01 rows", s.local_shape(mesh)[0])
 
 # %% [markdown]
 # **Why:** sixteen rows over the four positions of `rows` leave four each. `cols` plays no part, so devices 0 and 1,
-# which differ only along `cols`, hold the same values. We call them **copies**. Copies cost memory, but a device that
+# which differ only along `cols`, hold the same values. We call them [**copies**](GLOSSARY.md#copies). Copies cost memory, but a device that
 # has a copy need not ask anybody for it.
 #
 # Now use the second axis too.

@@ -15,7 +15,9 @@
 # # 02 · Layouts, and what an operation needs
 #
 # **Why:** one short line, the layout, decides for every tensor where it lies, and with that it decides which messages
-# the devices must send each other. Read the line well and you can see the traffic before anything runs.
+# the devices must send each other.
+#
+# Read the line well and you can see the traffic before anything runs.
 #
 # **After this lesson you can**
 #
@@ -56,9 +58,9 @@ for name, dims in TENSORS.items():
 # axis there are only a few cases:
 #
 # * the axis cuts a dimension that the result **keeps**: each device computes its own block. Nothing is sent.
-# * the axis cuts a dimension that is **contracted**: each device sums over its own part only. It holds an *addend* of
-#   the result, a **partial sum**, and somebody must add them up. In our notation: `partialsum:rows`.
-# * the axis has two roles at once, say it cuts `batch` in one operand and `hidden` in the other: a **conflict**.
+# * the axis cuts a dimension that is [**contracted**](GLOSSARY.md#contracted): each device sums over its own part only. It holds an *addend* of
+#   the result, a [**partial sum**](GLOSSARY.md#partial-sum), and somebody must add them up. In our notation: `partialsum:rows`.
+# * the axis has two roles at once, say it cuts `batch` in one operand and `hidden` in the other: a [**conflict**](GLOSSARY.md#conflict).
 #   Something must move before the product.
 
 # %%
@@ -101,7 +103,7 @@ for number, step in enumerate(plan.steps):
 #
 # `out="batch hidden"`, names only, says *where the layout puts it*, so the addends are summed at once and everywhere.
 # That is not always what you want. An `out` that names an axis is taken exactly: with `hidden` placed on the axis, each
-# device receives only its own block of the sum, a **reduce-scatter**. With `partialsum` the addends stay as they are.
+# device receives only its own block of the sum, a [**reduce-scatter**](GLOSSARY.md#reduce-scatter). With `partialsum` the addends stay as they are.
 
 # %%
 predict("02 scatter", "An all-reduce of an f32 result batch:16 hidden:128 over rows:4 makes each device "

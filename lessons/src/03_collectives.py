@@ -14,9 +14,10 @@
 # %% [markdown]
 # # 03 · Collectives and their cost
 #
-# **Why:** a layout decides which collectives a program needs; what they cost is decided by bytes, links and hops. Whoever
-# can count these three sees before anything runs which of two layouts is the cheaper one, and catches the wrong factors
-# of 2, 4 and 16 that stand in many texts.
+# **Why:** a layout decides which collectives a program needs; what they cost is decided by bytes, links and hops.
+#
+# Whoever can count these three sees before anything runs which of two layouts is the cheaper one, and catches the wrong
+# factors of 2, 4 and 16 that stand in many texts.
 #
 # **After this lesson you can**
 #
@@ -36,9 +37,9 @@
 # ## 1 · A collective is hops between neighbours
 #
 # Until now a collective was one line in a plan. On real chips nothing jumps from anywhere to everywhere: chips are
-# joined by **links** to their neighbours, and a collective is a series of **steps** in which each device sends a message
-# over a link. One message over one link in one step is a **hop**. `schedules` lists the hops. Take the simplest wiring,
-# a **one-way ring**: each device sends only to the next one, and the last one to the first.
+# joined by **links** to their neighbours, and a collective is a series of [**steps**](GLOSSARY.md#steps) in which each device sends a message
+# over a link. One message over one link in one step is a [**hop**](GLOSSARY.md#hop). `schedules` lists the hops. Take the simplest wiring,
+# a [**one-way ring**](GLOSSARY.md#one-way-ring): each device sends only to the next one, and the last one to the first.
 
 # %%
 import numpy as np
@@ -142,7 +143,7 @@ predict.show("03 held", step.link_bytes)
 
 # %% [markdown]
 # **Why:** a device holds a sixteenth, 524,288 bytes, and sends 2·¾ of that. Taking the whole array would be 16 times too
-# much, a mistake that a well-known online book once made. A **group** is the devices that differ only along the axes of
+# much, a mistake that a well-known online book once made. A [**group**](GLOSSARY.md#group) is the devices that differ only along the axes of
 # the collective, here z. The sixteen groups work at the same time, on links of their own.
 #
 # A layout is read in the same way: with `hidden:cols` the devices that sum over hidden differ only along `cols`. So they
@@ -150,9 +151,9 @@ predict.show("03 held", step.link_bytes)
 #
 # ## 4 · Rings, lines and the time of a hop
 #
-# Links usually work both ways at once. A **two-way ring** sends each block up and down, so it needs half the steps, and
+# Links usually work both ways at once. A [**two-way ring**](GLOSSARY.md#two-way-ring) sends each block up and down, so it needs half the steps, and
 # each link carries half the bytes. If the group is even, the device opposite gets half of a block from each side. A
-# **line** is a ring without the link that joins the ends. Chips have both: the axes of a v5e slice, say, are rings only
+# [**line**](GLOSSARY.md#line) is a ring without the link that joins the ends. Chips have both: the axes of a v5e slice, say, are rings only
 # if they have the full 16 chips.
 
 # %%
@@ -179,7 +180,7 @@ predict.show("03 line", busiest["line"])
 
 # %% [markdown]
 # **Why:** on a line the device at one end must receive all other blocks over its only link: three blocks of 8 MiB. On the
-# ring they come from two sides. The time follows the **busiest link**, not the mean: on a line the devices do not even
+# ring they come from two sides. The time follows the [**busiest link**](GLOSSARY.md#busiest-link), not the mean: on a line the devices do not even
 # send the same, the inner ones g + 1 = 5 blocks and those at the ends only one.
 #
 # The small messages show the other limit. Below about 45 kB, which is rate × hop time, the bytes no longer matter and
@@ -200,7 +201,7 @@ for sizes in ((4,), (8,), (16,), (64,), (4, 4, 4)):
 
 # %% [markdown]
 # **Why:** half of the blocks go up and half go down, on average over g/4 links, so each link carries n_bytes·g/8. On 64
-# devices in one ring that is 8 times what a device holds. As a **torus** of 4 × 4 × 4, with rings along three axes, the
+# devices in one ring that is 8 times what a device holds. As a [**torus**](GLOSSARY.md#torus) of 4 × 4 × 4, with rings along three axes, the
 # same 64 devices need 6 steps instead of 32 and a sixteenth of the time: each block is cut into shares, and each share
 # starts along another axis, so all links work at once.
 #
@@ -259,7 +260,7 @@ traffic("all_reduce", mesh="x:8", way="two_way", n_bytes=1 << 20)
 # %% [markdown]
 # ## 9 · Exercises
 #
-# **Exercise 1 (find the mistakes).** Some of these claims are wrong, though one hears and reads them. Give the set of
+# **Exercise 1 (fill a line).** Some of these claims are wrong, though one hears and reads them. Give the set of
 # their numbers.
 #
 # 1. With the layout `batch:rows hidden:cols`, the sum over hidden runs within each column of the mesh.

@@ -14,9 +14,11 @@
 # %% [markdown]
 # # 04 · Sharded einsum: the cases, reshape, halo
 #
-# **Why:** lesson 02 showed what a layout costs, lesson 03 what a collective costs. Between the two stands one question
-# for each mesh axis: *what is this axis doing in this operation?* Whoever can answer it for einsum, reshape and
-# convolution can write programs in which the answer is mostly "nothing that must be sent".
+# **Why:** whoever can say what each mesh axis does in an einsum, a reshape or a convolution can write programs in which
+# almost nothing must be sent.
+#
+# Lesson 02 showed what a layout costs, lesson 03 what a collective costs. Between the two stands one question for each
+# mesh axis: *what is this axis doing in this operation?*
 #
 # **After this lesson you can**
 #
@@ -35,8 +37,8 @@
 # %% [markdown]
 # ## 1 · One question for each mesh axis
 #
-# In an einsum a mesh axis has one of four roles. It cuts a dimension that is **kept**, or one that is **contracted**,
-# or the operand is **still a partial sum** over it, or it is **idle**: the devices along it do the same work. If all
+# In an einsum a mesh axis has one of four roles. It cuts a dimension that is [**kept**](GLOSSARY.md#kept), or one that is [**contracted**](GLOSSARY.md#contracted),
+# or the operand is **still a partial sum** over it, or it is [**idle**](GLOSSARY.md#idle): the devices along it do the same work. If all
 # operands agree on the role, nothing moves before the product. An operand that has the dimension whole agrees too: each
 # device takes its slice of it, for nothing. Here are inputs that lie in different ways on a line of four devices, and
 # what the planner does up to the product.
@@ -67,13 +69,13 @@ for name, (x_at, w_at) in CASES.items():
 # Read the last column. *Kept*: the product is cut as the operand was. *Contracted*: addends. *Still a sum*: the addends
 # of x become addends of the product, since (x₁ + x₂)·w = x₁·w + x₂·w; nobody has to sum before. Only the last line moves
 # something: `x` cuts `batch` in one operand and `hidden` in the other, and no device holds both of the blocks that any
-# block of the product needs. That is a **conflict**.
+# block of the product needs. That is a [**conflict**](GLOSSARY.md#conflict).
 #
 # ## 2 · Three ways out of a conflict
 #
 # x lies as `batch:x io`, w as `io hidden:x`, and the product is wanted as `batch:x hidden`. Either operand can be
 # gathered; after gathering x the product lies as `batch hidden:x`, and an all-to-all has to move its cut. Or both give up
-# their cut and take one on `io`, by **all-to-all**; then the product is a partial sum, and a reduce-scatter puts it where
+# their cut and take one on `io`, by [**all-to-all**](GLOSSARY.md#all-to-all); then the product is a partial sum, and a reduce-scatter puts it where
 # it is wanted. `at` fixes where the operands lie during the product, so we can try each.
 
 # %%
@@ -183,7 +185,8 @@ for number, step in enumerate(plan.steps):
 
 # %% [markdown]
 # An *edge* is a piece of one's own part: first the row that leaves, then the row that stays; *extend* joins what came and
-# what stayed. The border rows that a device receives are its **halo**. The first device has no neighbour before it and
+# what stayed. The border rows that a device receives are its [**halo**](GLOSSARY.md#halo), and the step that brings them is a **halo
+# exchange**. The first device has no neighbour before it and
 # receives zeros, which is what stands outside. A convolution looks both ways: with a kernel of size k, y[i] is a sum
 # over x[i − (k − 1)/2] … x[i + (k − 1)/2], so the halo is k − 1 rows in all.
 

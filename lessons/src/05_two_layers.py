@@ -15,13 +15,15 @@
 # # 05 · Two layers, five layouts
 #
 # **Why:** the same small network on the same devices spends its time computing or waiting, fits or does not fit, and
-# only one short line decides. The first paper's Table 1 puts the five lines side by side. Here you rebuild the table,
-# check it against what really runs, and learn which of its entries survive when a network grows.
+# only one short line decides.
+#
+# The first paper's Table 1 puts the five lines side by side. Here you rebuild the table, check it against what really
+# runs, and learn which of its entries survive when a network grows.
 #
 # **After this lesson you can**
 #
-# 1. say how many values a training step all-reduces under any layout (exercise 1);
-# 2. give the ratio of communication to computation, and find the mistake in a version that circulates (exercise 2);
+# 1. give the ratio of communication to computation, and find the mistake in a version that circulates (exercise 1);
+# 2. say how many values a training step all-reduces under any layout (exercise 2);
 # 3. grow a network with its mesh so that the ratio stays (exercise 3);
 # 4. cut a matrix product so that each processor touches as little as possible (exercise 4);
 # 5. meet a budget of bytes held with the fewest bytes sent (exercise 5).
@@ -113,7 +115,7 @@ for layout, row in ROWS.items():
 # one question: which layout spends the smaller share of its time on the network?
 #
 # Memory has four parts. **Parameters** are w and v. Training adds their **gradients**, the **optimizer's state** (two
-# 32-bit numbers a parameter for Adam), and the **activations** that the backward pass still needs.
+# 32-bit numbers a parameter for Adam), and the [**activations**](GLOSSARY.md#activations) that the backward pass still needs.
 
 # %%
 from mtfcore.costs.first_paper.memory import largest, memory
@@ -199,15 +201,16 @@ predict.show("05 growth", last / first)
 # ## 6 · Find the mistake
 #
 # This circulates about pure data parallelism: *its ratio is n/b, with b the batch on one processor*. Take 64 processors
-# and 1,024 examples, 16 on each. By that rule the ratio is 64/16 = 4; in exercise 2 you find what it is.
+# and 1,024 examples, 16 on each. By that rule the ratio is 64/16 = 4; in exercise 1 you find what it is.
 #
 # Another one: *batch over rows and hidden over cols is the cubic partition of the work*. For that we must look at the
 # shape of the work.
 #
 # ## 7 · The shape of the work
 #
-# A product C = A·B of u × u matrices is u³ multiply-adds, one for each point (i, j, k) of a cube. A layout cuts the cube
-# into blocks, one a processor. A block's volume is its work; its three faces are the values of A, B and C that it
+# A product C = A·B of u × u matrices is u³ multiply-adds, one for each point (i, j, k) of a cube, the [**iteration space**](GLOSSARY.md#iteration-space).
+# A layout cuts the cube into blocks, one a processor: [**slabs**](GLOSSARY.md#slabs) if one edge is cut, [**pencils**](GLOSSARY.md#pencils) if two are, [**cubes**](GLOSSARY.md#cubes) if
+# all three are. A block's volume is its work; its three faces are the values of A, B and C that it
 # touches. Of all blocks of one volume, cubes have the smallest faces.
 
 # %%
@@ -225,9 +228,9 @@ for cut in ((64, 1, 1), (8, 8, 1), (4, 4, 4)):
 # tiles that a processor touches. Our collectives send a little less: a processor owns a 64th of each matrix from the
 # start, and that much need not travel. The difference is 3·u²/64 exactly.
 #
-# With two axes a layout cuts two of the three edges: `batch:rows hidden:cols` leaves io whole and makes **pencils**. A
-# cube cuts the summed dimension too, so that several processors sum one tile, which a rule "the owner of a tile computes
-# it" does not allow. Only a layout on three axes does.
+# With two axes a layout cuts two of the three edges: `batch:rows hidden:cols` leaves io whole and makes pencils. A cube
+# cuts the summed dimension too, so that several processors sum one tile, which the rule [**owner computes**](GLOSSARY.md#owner-computes), one tile and
+# one processor that makes it, does not allow. Only a layout on three axes does.
 
 # %%
 from widgets import iteration_space, layouts
@@ -252,7 +255,26 @@ layouts(batch=8192, io=4096, hidden=131072, rows=16, cols=8, planes=4, chip="v2"
 # %% [markdown]
 # ## 9 · Exercises
 #
-# **Exercise 1 (write a function).** Return how many values one device all-reduces in a training step of the two layers,
+# **Exercise 1 (fill a line).** Section 6 quotes a wrong ratio for pure data parallelism. Return the right one, with
+# `batch` examples on all `n` processors together: the values all-reduced for one weight matrix, divided by the
+# multiply-adds that one processor does of one einsum.
+
+# %% tags=["stub"]
+def ratio(batch, n):
+    return ...  # values a multiply-add
+
+
+check("05 ratio", ratio)
+
+# %% tags=["solution"]
+def ratio(batch, n):
+    return n / batch
+
+
+check("05 ratio", ratio)
+
+# %% [markdown]
+# **Exercise 2 (write a function).** Return how many values one device all-reduces in a training step of the two layers,
 # if the layout cuts batch into r parts, hidden into c and io into p. A dimension that is not cut (1 part) needs no
 # all-reduce.
 
@@ -272,25 +294,6 @@ def allreduced(batch, io, hidden, r, c, p):
 
 
 check("05 allreduced", allreduced)
-
-# %% [markdown]
-# **Exercise 2 (find the mistake).** Section 6 quotes a wrong ratio for pure data parallelism. Return the right one, with
-# `batch` examples on all `n` processors together: the values all-reduced for one weight matrix, divided by the
-# multiply-adds that one processor does of one einsum.
-
-# %% tags=["stub"]
-def ratio(batch, n):
-    ...  # return a number
-
-
-check("05 ratio", ratio)
-
-# %% tags=["solution"]
-def ratio(batch, n):
-    return n / batch
-
-
-check("05 ratio", ratio)
 
 # %% [markdown]
 # **Exercise 3 (write a function).** A network runs under `batch:rows hidden:cols`. Return batch, hidden, rows and cols

@@ -95,8 +95,8 @@ predict.show("06 sent", backward.link_bytes().total)
 # of data-parallel training, and it does not depend on the batch. With `hidden:rows` instead, the gradients lie cut as
 # the weights do and nothing is sent for them.
 #
-# Step through the mixed layout. Press *Run*, then look for the steps where the addends of dv and dw are summed over
-# `rows`; change the layout to `hidden:(rows cols)` and see those two all-reduces go.
+# Step through the mixed layout. **Try:** press *Run*, then look for the steps where the addends of dv and dw are summed
+# over `rows`; change the layout to `hidden:(rows cols)` and see those two all-reduces go.
 
 # %%
 program(slopes, mesh="rows:4 cols:2", layout="batch:rows hidden:cols", sizes=SIZES)
@@ -189,7 +189,7 @@ print(writer.text(["def "], 80, seed=1)[0])
 #
 # At the fullest moment a device holds parameters, optimizer state, and whatever the backward pass still needs of the
 # forward. **Adam** keeps two numbers for every parameter. **Adafactor** keeps, of a matrix, one number a row and one a
-# column. **Recomputation** keeps only the input of each block and computes the rest again in the backward.
+# column. [**Recomputation**](GLOSSARY.md#recomputation) keeps only the input of each block and computes the rest again in the backward.
 
 # %%
 for optimizer in (SGD(learning_rate=0.1), Adam(learning_rate=3e-3), Adafactor()):
@@ -230,8 +230,8 @@ print(f"9 heads padded for 16 devices: {(16 - 9) / 16:.0%}")
 #
 # ## 6 · Let the machine choose
 #
-# The paper ends with a hope: to find the best layout automatically. The step is one function, so that is a search over
-# meshes and layouts, each priced by its plan. For the eight cores of a small slice of TPU v2 it goes through every mesh
+# The paper ends with a hope: to find the best layout automatically. The step is one function, so that is a **layout
+# search** over meshes and layouts, each priced by its plan. For the eight cores of a small slice of TPU v2 it goes through every mesh
 # and proves its answer, once with few sequences and once with many.
 
 # %%

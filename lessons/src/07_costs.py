@@ -14,17 +14,18 @@
 # %% [markdown]
 # # 07 · FLOPs, bytes, seconds
 #
-# **Why:** how fast can a model of 540 billion parameters answer, on how many chips, at what price? Three counts and
-# three rates of a chip give a good estimate before anything runs, and show which wish costs what. They also show when a
-# number that you read somewhere cannot be right.
+# **Why:** three counts of a model and three rates of a chip say before anything runs how fast it can answer, on how
+# many chips, at what price.
+#
+# They show which wish costs what, and also when a number that you read somewhere cannot be right.
 #
 # **After this lesson you can**
 #
-# 1. give the least time of a decode step from three counts (exercise 1);
-# 2. say how much of the key-value cache one device holds, by heads and by batch (exercise 2);
-# 3. find the largest batch within a budget of bytes (exercise 3);
+# 1. find the mistake in formulas that circulate (exercise 1);
+# 2. give the least time of a decode step from three counts (exercise 2);
+# 3. say how much of the key-value cache one device holds, by heads and by batch (exercise 3);
 # 4. choose the feedforward layout that moves the fewest bytes (exercise 4);
-# 5. find the mistake in formulas that circulate (exercise 5).
+# 5. find the largest batch within a budget of bytes (exercise 5).
 #
 # **Needs** [lesson 05](05_two_layers.ipynb) · **Minutes** 55–60 · **Hardware** any computer; nothing runs on devices
 # here · **Papers** Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 2 to 4 and appendix A
@@ -34,7 +35,7 @@
 # %% [markdown]
 # ## 1 · Two phases, three counts
 #
-# A served model works in two phases. **Prefill** takes all tokens of a prompt at once. **Decode** makes one new token of
+# A served model works in two phases. [**Prefill**](GLOSSARY.md#prefill) takes all tokens of a prompt at once. [**Decode**](GLOSSARY.md#decode) makes one new token of
 # every sequence in a step, and looks at what it remembers of the earlier ones. Both are programs like any other, so we
 # plan them and count. The model is PaLM 540B, its 48 heads padded to 64 as in the paper, on a 4x4x4 slice of TPU v4, with
 # weights of one byte (int8).
@@ -54,7 +55,7 @@ for name, plan, tokens in (("prefill", prefill, 2048), ("decode", decode, 64)):
 # %% [markdown]
 # **Why:** every parameter takes part in one multiply-add for every token, 2 FLOPs. So a forward pass of N parameters is
 # 2·N FLOPs a token. What is above 2.000 is attention itself, the products with cached keys and values. The rule counts
-# FLOPs *done for the model*; the share that these are of what the chips could have done meanwhile is the **MFU** (model
+# FLOPs *done for the model*; the share that these are of what the chips could have done meanwhile is the [**MFU**](GLOSSARY.md#mfu) (model
 # FLOPs utilisation).
 #
 # The second count is bytes read from a device's memory (HBM): every weight once a step, however many tokens share it, and
@@ -63,7 +64,7 @@ for name, plan, tokens in (("prefill", prefill, 2048), ("decode", decode, 64)):
 # ## 2 · The roofline
 #
 # A device cannot compute faster than its peak, nor read faster than its memory. A step of f FLOPs that reads b bytes takes
-# at least the longer of f/peak and b/HBM. The ratio f/b is called **intensity**. Below peak/HBM the memory decides, above
+# at least the longer of f/peak and b/HBM. The ratio f/b is called [**intensity**](GLOSSARY.md#intensity). Below peak/HBM the memory decides, above
 # it the arithmetic does: drawn over intensity, speed is a slope that ends in a flat roof.
 #
 # For a product with weights the intensity is simple. A weight of s bytes is read once and used for T tokens, 2·T FLOPs.
@@ -104,8 +105,8 @@ roofline()
 #
 # `mtf.price` lays the mesh on the grid and asks of every step how long it computes, reads and sends. What takes longest
 # *binds* the step. Its **physical** model has exact volumes, rings, hops, products rounded up to the matrix unit's tile,
-# and nothing fitted: it is a bound, no forecast. The **calibrated** model adds a few constants a chip, each with a
-# meaning (the share of the links' rate that is reached, what starting a message takes), fitted to published latencies.
+# and nothing fitted: it is a bound, no forecast. The [**calibrated**](GLOSSARY.md#calibrated) model adds a few constants a chip, each with a
+# meaning (the share of the links' rate that is reached, the [**launch**](GLOSSARY.md#launch) of a message), fitted to published latencies.
 
 # %%
 for name, plan, tokens in (("prefill", prefill, 2048), ("decode", decode, 64)):
@@ -118,16 +119,17 @@ for name, plan, tokens in (("prefill", prefill, 2048), ("decode", decode, 64)):
 
 # %% [markdown]
 # Prefill computes, and sends. Decode reads: all the weights, for 64 tokens; and then it waits, for messages to start and
-# arrive more than for their bytes, since they are small. The **cost of a token** is chips · time / tokens. `print(cost)`
-# shows every step, and what a chip twice as fast in one respect would gain.
+# arrive more than for their bytes, since they are small. The [**cost of a token**](GLOSSARY.md#cost-of-a-token) is chips · time / tokens. `print(cost)`
+# shows every step, and what a chip twice as fast in one respect would gain. It also names axes of unequal bandwidth, and
+# what groups that share a link wait for each other: *contention*.
 #
-# Two words that are often mixed: **latency** is how long one answer takes, **throughput** how many come out a second. A
+# Two words that are often mixed: [**latency**](GLOSSARY.md#latency) is how long one answer takes, [**throughput**](GLOSSARY.md#throughput) how many come out a second. A
 # larger batch raises both.
 #
 # ## 4 · Which layout moves least
 #
-# The paper has five layouts of the feedforward layer. **Weight-stationary** ones leave weights where they lie and move
-# activations: `ws1d` cuts d_ff over all devices, `ws2d` cuts d_model over x and d_ff over y and z. **Weight-gathered**
+# The paper has five layouts of the feedforward layer. [**Weight-stationary**](GLOSSARY.md#weight-stationary) ones leave weights where they lie and move
+# activations: `ws1d` cuts d_ff over all devices, `ws2d` cuts d_model over x and d_ff over y and z. [**Weight-gathered**](GLOSSARY.md#weight-gathered)
 # ones gather the weights over x, over x and y, or over all, and move less of the activations, or none. With T tokens,
 # E = d_model, F = d_ff and n = X·Y·Z devices, a device moves
 #
@@ -174,9 +176,9 @@ for plan in (repaired, wasteful):
 #
 # ## 5 · The cache, and what fits
 #
-# Of every token the model keeps a key and a value in every layer: 2 · layers · kv_heads · head_size elements. **Multihead**
-# attention keeps all heads; **multiquery** attention, as in PaLM, has one head of keys and values for all queries;
-# **grouped** attention lies between. By *heads* devices share out these heads, and one head is copied to all of them. By
+# Of every token the model keeps a key and a value in every layer: 2 · layers · kv_heads · head_size elements. [**Multihead**](GLOSSARY.md#multihead)
+# attention keeps all heads; [**multiquery**](GLOSSARY.md#multiquery) attention, as in PaLM, has one head of keys and values for all queries;
+# [**grouped**](GLOSSARY.md#grouped) attention lies between. By *heads* devices share out these heads, and one head is copied to all of them. By
 # *batch* they share out the sequences.
 
 # %%
@@ -207,7 +209,7 @@ forms.errata_table("communication")  # or "memory", "operating"; without a word,
 
 # %% [markdown]
 # Most slips are of five kinds: elements for bytes, GB for GiB, a factor left out (layers, both matrices, both directions),
-# a bound taken for a plan, latency taken for throughput. Three of the formulas wait in exercise 5.
+# a bound taken for a plan, latency taken for throughput. Three of the formulas wait in exercise 1.
 #
 # ## 7 · Published beside ours
 #
@@ -258,7 +260,26 @@ frontier()
 # %% [markdown]
 # ## 9 · Exercises
 #
-# **Exercise 1 (write a function).** Return the least seconds of a decode step. Given: parameters, sequences in the batch,
+# **Exercise 1 (fill a line).** Three formulas from texts about the paper: *2D beats 1D once sqrt(n) > F/E*; *gathering
+# over X brings 2·E·F/X weights*; *if serial blocks are 14 % slower, parallel ones are 14 % faster*. Return the three right
+# values: the n from which 2D wins, the bytes of weights (both matrices, two bytes an element), the share saved.
+
+# %% tags=["stub"]
+def repaired_claims(d_model, d_ff, x, devices, slower):
+    return ..., ..., ...  # devices, bytes, a share
+
+
+check("07 repaired_claims", repaired_claims)
+
+# %% tags=["solution"]
+def repaired_claims(d_model, d_ff, x, devices, slower):
+    return 4 * d_ff / d_model, 2 * d_model * d_ff * x / devices * 2, 1 - 1 / (1 + slower)
+
+
+check("07 repaired_claims", repaired_claims)
+
+# %% [markdown]
+# **Exercise 2 (write a function).** Return the least seconds of a decode step. Given: parameters, sequences in the batch,
 # bytes of all their caches together, chips, FLOPs a second and bytes a second of one chip, bytes of one weight. Leave
 # links and attention's FLOPs out.
 
@@ -279,7 +300,7 @@ def step_seconds(n_params, batch, cache_bytes, chips, peak, hbm, weight_size):
 check("07 step_seconds", step_seconds)
 
 # %% [markdown]
-# **Exercise 2 (write a function).** Return the bytes of the cache that one device holds, attention `by` "heads" or "batch".
+# **Exercise 3 (write a function).** Return the bytes of the cache that one device holds, attention `by` "heads" or "batch".
 # All numbers are powers of two; where there are fewer heads (or sequences) than devices, devices hold copies.
 
 # %% tags=["stub"]
@@ -296,26 +317,6 @@ def cache_on_device(layers, kv_heads, head_size, batch, context, devices, by, it
 
 
 check("07 cache_on_device", cache_on_device)
-
-# %% [markdown]
-# **Exercise 3 (meet a budget in bytes).** Return the largest batch, a multiple of `devices`, with which no device holds
-# more than `budget` bytes; 0 if none does. All weights together take `weights` bytes and lie evenly, the cache of one
-# sequence takes `sequence` bytes, and attention goes by batch.
-
-# %% tags=["stub"]
-def batch_within(budget, devices, weights, sequence):
-    ...  # return a number of sequences
-
-
-check("07 batch_within", batch_within)
-
-# %% tags=["solution"]
-def batch_within(budget, devices, weights, sequence):
-    left = budget - weights / devices
-    return max(0, int(left // sequence)) * devices
-
-
-check("07 batch_within", batch_within)
 
 # %% [markdown]
 # **Exercise 4 (write a function).** Return "ws2d", "wg_x", "wg_xy" or "wg_xyz", whichever moves the fewest elements.
@@ -340,23 +341,24 @@ def layout(tokens, d_model, d_ff, x, y, z):
 check("07 layout", layout)
 
 # %% [markdown]
-# **Exercise 5 (find the mistake).** Three formulas from texts about the paper: *2D beats 1D once sqrt(n) > F/E*; *gathering
-# over X brings 2·E·F/X weights*; *if serial blocks are 14 % slower, parallel ones are 14 % faster*. Return the three right
-# values: the n from which 2D wins, the bytes of weights (both matrices, two bytes an element), the share saved.
+# **Exercise 5 (meet a budget in bytes).** Return the largest batch, a multiple of `devices`, with which no device holds
+# more than `budget` bytes; 0 if none does. All weights together take `weights` bytes and lie evenly, the cache of one
+# sequence takes `sequence` bytes, and attention goes by batch.
 
 # %% tags=["stub"]
-def repaired_claims(d_model, d_ff, x, devices, slower):
-    ...  # return three numbers
+def batch_within(budget, devices, weights, sequence):
+    ...  # return a number of sequences
 
 
-check("07 repaired_claims", repaired_claims)
+check("07 batch_within", batch_within)
 
 # %% tags=["solution"]
-def repaired_claims(d_model, d_ff, x, devices, slower):
-    return 4 * d_ff / d_model, 2 * d_model * d_ff * x / devices * 2, 1 - 1 / (1 + slower)
+def batch_within(budget, devices, weights, sequence):
+    left = budget - weights / devices
+    return max(0, int(left // sequence)) * devices
 
 
-check("07 repaired_claims", repaired_claims)
+check("07 batch_within", batch_within)
 
 # %% [markdown]
 # > **Takeaways**
@@ -367,4 +369,5 @@ check("07 repaired_claims", repaired_claims)
 # > * One shared head of keys and values is small only if sequences, not heads, are shared out.
 # > * Ask of every number: elements or bytes, GB or GiB, one layer or all, bound or plan, latency or throughput?
 #
-# **Next:** in the library, read `mtfcore/costs/second_paper/`. The words are in the [glossary](GLOSSARY.md).
+# **Next:** [lesson 08](08_feedforward_layouts.ipynb) derives the five layouts with a pencil. In the library, read
+# `mtfcore/costs/second_paper/`. The words are in the [glossary](GLOSSARY.md).

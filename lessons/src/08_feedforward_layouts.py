@@ -14,17 +14,18 @@
 # %% [markdown]
 # # 08 · Feedforward layouts
 #
-# **Why:** nine tenths of PaLM 540B's weights stand in its feedforward layers. A decode step brings them a few hundred
-# tokens, a prefill a million. For the first the weights should stay where they are, for the second they should come to
-# the tokens, and it is the same weights in the same memory. Which layout moves least, and from when on, can be derived
-# with a pencil.
+# **Why:** a decode step brings a layer's weights a few hundred tokens and a prefill a million, so for the first the
+# weights should stay where they are, and for the second they should come to the tokens.
+#
+# Nine tenths of PaLM 540B's weights stand in its feedforward layers, and it is the same weights in the same memory.
+# Which layout moves least, and from when on, can be derived with a pencil.
 #
 # **After this lesson you can**
 #
 # 1. place the four tensors of the 2D layout so that it needs four collectives and no more (exercise 1);
-# 2. find a layout and a mesh that keep to a budget of bytes (exercise 2);
-# 3. give the exact bytes of a weight-gathered layer (exercise 3);
-# 4. say from how many tokens on gathering pays (exercise 4).
+# 2. give the exact bytes of a weight-gathered layer (exercise 2);
+# 3. say from how many tokens on gathering pays (exercise 3);
+# 4. find a layout and a mesh that keep to a budget of bytes (exercise 4).
 #
 # **Needs** [lesson 03](03_collectives.ipynb) and [lesson 07](07_costs.ipynb) · **Minutes** 50–60 · **Hardware** any
 # computer; 64 devices are simulated · **Papers** Efficiently Scaling Transformer Inference (arXiv 2211.05102), section
@@ -104,9 +105,9 @@ predict.show("08 flat", f"{sent[64]['ws1d'] / sent[8]['ws1d']:.0f}")
 # %% [markdown]
 # ## 3 · 2D, step by step
 #
-# `ws2d` cuts both: E over x, F over z and y. Follow the contracted dimension, as in lesson 04.
+# `ws2d` cuts both: E over x, F over z and y. Follow the contracted dimension, as in lesson 02.
 #
-# 1. A device has E/X rows of W_in, so it needs the same E/X of x, for all tokens. At rest x is cut over all devices,
+# 1. A device has E/X rows of W_in, so it needs the same E/X of x, for all tokens. [At rest](GLOSSARY.md#at-rest) x is cut over all devices,
 #    `E:xzy`; the innermost axes z and y are **gathered**, and `E:x` is left.
 # 2. The product contracts E, which lies on x: each device has one addend, for its F/(Y·Z) columns.
 # 3. The addends are **reduce-scattered** over x. Into which dimension? Into F: gelu needs sums, but no whole rows.
@@ -259,29 +260,7 @@ two_d = {"x": "B L E:x", "first": "B L F:zyx", "hidden": "B L F:zy", "result": "
 check("08 two_d", two_d)
 
 # %% [markdown]
-# **Exercise 2 (beat a byte budget).** Return a layout and a mesh, `(name, (x, y, z))` with x·y·z = `devices`, under
-# which one layer sends at most `budget` bytes from each device, in bf16. Several answers may do. The check plans yours.
-# `forms.LAYOUTS`, `forms.meshes(devices)` and `forms.layout_bytes(…, exact=True)` are yours to use.
-
-# %% tags=["stub"]
-def within(tokens, d_model, d_ff, devices, budget):
-    ...  # return (name, (x, y, z))
-
-
-check("08 within", within)
-
-# %% tags=["solution"]
-def within(tokens, d_model, d_ff, devices, budget):
-    for name in forms.LAYOUTS:
-        for mesh in forms.meshes(devices):
-            if forms.layout_bytes(name, tokens, d_model, d_ff, *mesh, exact=True) <= budget:
-                return name, mesh
-
-
-check("08 within", within)
-
-# %% [markdown]
-# **Exercise 3 (write a function).** Return the bytes that one device sends for a layer whose weights are gathered over
+# **Exercise 2 (write a function).** Return the bytes that one device sends for a layer whose weights are gathered over
 # `gathered` of `devices` devices: exactly, with (K−1)/K for each group of K. Weights have `weight_size` bytes,
 # activations 2. (The other devices / gathered devices gather and scatter activations.)
 
@@ -303,7 +282,7 @@ def gathered_bytes(tokens, d_model, d_ff, gathered, devices, weight_size):
 check("08 gathered_bytes", gathered_bytes)
 
 # %% [markdown]
-# **Exercise 4 (write a function).** A server has two layouts, `ws2d` and `wg_xyz`. Return the tokens at which both move
+# **Exercise 3 (write a function).** A server has two layouts, `ws2d` and `wg_xyz`. Return the tokens at which both move
 # the same, counted as the paper does: above it, gather. On 4x4x4 with F = 4·E that is 2·F; find it for any mesh and F.
 
 # %% tags=["stub"]
@@ -321,6 +300,28 @@ def gather_from(d_model, d_ff, x, y, z):
 check("08 gather_from", gather_from)
 
 # %% [markdown]
+# **Exercise 4 (meet a budget in bytes).** Return a layout and a mesh, `(name, (x, y, z))` with x·y·z = `devices`, under
+# which one layer sends at most `budget` bytes from each device, in bf16. Several answers may do. The check plans yours.
+# `forms.LAYOUTS`, `forms.meshes(devices)` and `forms.layout_bytes(…, exact=True)` are yours to use.
+
+# %% tags=["stub"]
+def within(tokens, d_model, d_ff, devices, budget):
+    ...  # return (name, (x, y, z))
+
+
+check("08 within", within)
+
+# %% tags=["solution"]
+def within(tokens, d_model, d_ff, devices, budget):
+    for name in forms.LAYOUTS:
+        for mesh in forms.meshes(devices):
+            if forms.layout_bytes(name, tokens, d_model, d_ff, *mesh, exact=True) <= budget:
+                return name, mesh
+
+
+check("08 within", within)
+
+# %% [markdown]
 # > **Takeaways**
 # >
 # > * Few tokens: weights stay. Many tokens: weights come. One way of storing them serves both.
@@ -330,5 +331,5 @@ check("08 gather_from", gather_from)
 # >   mesh, F/E, the width of a weight, and how you count.
 # > * Whole sequences are cut. A million tokens in 16 sequences cannot be spread over 64 devices by batch.
 #
-# **Next:** in the library, read `mtfcore/model/serving.py` and `mtfcore/costs/second_paper/programs.py`. The words are in
-# the [glossary](GLOSSARY.md).
+# **Next:** [lesson 09](09_attention_and_cache.ipynb) does the same for attention and its cache. In the library, read
+# `mtfcore/model/serving.py` and `mtfcore/costs/second_paper/programs.py`. The words are in the [glossary](GLOSSARY.md).

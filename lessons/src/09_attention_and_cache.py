@@ -14,17 +14,18 @@
 # %% [markdown]
 # # 09 · Attention, cache, long context
 #
-# **Why:** a model that reads a book must remember it. What it remembers, keys and values, can fill a device before
-# the weights do, and whether 64 devices share it out or each hold all of it is one line of a layout. Who gets that
-# line right holds 64 times the context on the same chips.
+# **Why:** what a model remembers, its keys and values, can fill a device before the weights do, and whether 64 devices
+# share it out or each hold all of it is one line of a layout.
+#
+# Who gets that line right holds 64 times the context on the same chips.
 #
 # **After this lesson you can**
 #
-# 1. say how many devices hold the same keys and values, for any number of heads and any mesh (exercise 1);
-# 2. give the longest context within a budget of bytes (exercise 2);
+# 1. count what the all-to-alls send (exercise 1);
+# 2. say how many devices hold the same keys and values, for any number of heads and any mesh (exercise 2);
 # 3. choose attention by heads or by batch for a request (exercise 3);
 # 4. write the pins with which new queries move and the cache never does (exercise 4);
-# 5. count what the all-to-alls send (exercise 5).
+# 5. give the longest context within a budget of bytes (exercise 5).
 #
 # **Needs** [lesson 07](07_costs.ipynb) · **Minutes** 50–60 · **Hardware** any computer; 8 simulated devices run ·
 # **Papers** Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 2.1, 3.3 and 4.2, Figures 4, 5 and
@@ -37,7 +38,7 @@
 #
 # A new token asks a question, its query q. Every earlier token has left a key and a value in every layer. Attention
 # compares q with all keys and mixes the values accordingly. Keys and values of earlier tokens do not change, so
-# decode keeps them: this is the **cache**. Here is one head of one layer, token after token, with a cache and
+# decode keeps them: this is the [**cache**](GLOSSARY.md#cache). Here is one head of one layer, token after token, with a cache and
 # without.
 
 # %%
@@ -62,7 +63,7 @@ print("largest difference", np.abs(np.array(kept) - np.array(anew)).max(), "(mea
 
 # %% [markdown]
 # How much is that? A token leaves 2 · layers · key heads · head size numbers. What models differ in is the number of
-# **key heads**: *multihead* attention has one for each query head, *multiquery* one for all, *grouped* some between.
+# [**key heads**](GLOSSARY.md#key-heads): *multihead* attention has one for each query head, *multiquery* one for all, *grouped* some between.
 
 # %%
 predict("09 token", "Two bytes a number: what does one token leave in GPT-3 (multihead, 96 layers, 96 heads of 128)?",
@@ -90,7 +91,7 @@ predict.show("09 token", quantity(token_bytes(mtf.model.config("gpt-3-175b")), "
 # ## 2 · By heads: who holds what
 #
 # In the feedforward layer 64 devices hold a 64th of each matrix. The natural layout of attention follows: devices
-# share out the query heads, and each keeps keys and values of its own heads. This is attention **by heads**. With 64
+# share out the query heads, and each keeps keys and values of its own heads. This is attention [**by heads**](GLOSSARY.md#by-heads). With 64
 # key heads it works. With one there is nothing to share out.
 
 # %%
@@ -134,9 +135,9 @@ print(f"heads {plain.heads} → {palm.heads}: {palm.heads / plain.heads - 1:.0%}
 #
 # ## 3 · By batch: the cache stays, the new moves
 #
-# There is something else to share out: the sequences. Attention **by batch** gives each device all heads of its own
+# There is something else to share out: the sequences. Attention [**by batch**](GLOSSARY.md#by-batch) gives each device all heads of its own
 # sequences, and their cache lies there once. But projections are still cut by heads, so new queries, keys and values
-# come out by heads. They must change sides: from a cut of H to a cut of B. That is what an **all-to-all** does.
+# come out by heads. They must change sides: from a cut of H to a cut of B. That is what an [**all-to-all**](GLOSSARY.md#all-to-all) does.
 
 # %%
 from widgets.explorers.attention_program import attention_program
@@ -272,7 +273,28 @@ for batch, context, percent in ((512, 8192, printed[0]), (128, 32768, printed[1]
 #
 # ## 7 · Exercises
 #
-# **Exercise 1 (write a function).** Return on how many devices each kept key lies, attention by heads. `axes` are the
+# **Exercise 1 (fill a line).** Multiquery attention by batch, one layer of decode: return the bytes that a
+# device sends in its all-to-alls, of q, of k and v, and of the result. Before each, tensors are cut over x and over y
+# · z = `yz` devices. An all-to-all of n_bytes in a group of g sends n_bytes · (g − 1) / g.
+
+# %% tags=["stub"]
+def exchanged(batch, heads, head_size, x, yz, itemsize):
+    vectors = 2 * heads + 2  # q and the result, k and v: numbers of head_size in all, for each sequence
+    return ...  # bytes
+
+
+check("09 exchanged", exchanged)
+
+# %% tags=["solution"]
+def exchanged(batch, heads, head_size, x, yz, itemsize):
+    vectors = 2 * heads + 2  # q and the result, k and v: numbers of head_size in all, for each sequence
+    return vectors * batch * head_size * itemsize // (x * yz) * (yz - 1) // yz
+
+
+check("09 exchanged", exchanged)
+
+# %% [markdown]
+# **Exercise 2 (write a function).** Return on how many devices each kept key lies, attention by heads. `axes` are the
 # mesh axes' sizes in the order in which heads take them. Each is used whole: it divides the key heads that are left,
 # or its devices hold copies.
 
@@ -297,27 +319,7 @@ def copies(axes, key_heads):
 check("09 copies", copies)
 
 # %% [markdown]
-# **Exercise 2 (meet a budget in bytes).** Return the most tokens of context with which no device holds more than
-# `budget` bytes of cache; 0 if not one fits. All numbers but the budget are powers of two, so devices share out as
-# many heads (or sequences) as there are, and hold copies where these are fewer.
-
-# %% tags=["stub"]
-def longest(budget, layers, key_heads, head_size, batch, devices, by, itemsize):
-    ...  # return a number of tokens
-
-
-check("09 longest", longest)
-
-# %% tags=["solution"]
-def longest(budget, layers, key_heads, head_size, batch, devices, by, itemsize):
-    shared = min(devices, key_heads if by == "heads" else batch)
-    return budget * shared // (2 * layers * key_heads * head_size * itemsize * batch)
-
-
-check("09 longest", longest)
-
-# %% [markdown]
-# **Exercise 3 (choose).** `requests` is a list of (batch, context), all powers of two. Return a list of "heads" or
+# **Exercise 3 (write a function).** `requests` is a list of (batch, context), all powers of two. Return a list of "heads" or
 # "batch": for each the way with which a device holds less of the cache. Where both hold as much, "heads": it
 # exchanges nothing.
 
@@ -337,7 +339,7 @@ def choose(requests, key_heads, devices):
 check("09 choose", choose)
 
 # %% [markdown]
-# **Exercise 4 (write the pins).** `q` says how new queries come out of their projection, such as "B:x H:zy D",
+# **Exercise 4 (write a function).** `q` says how new queries come out of their projection, such as "B:x H:zy D",
 # `cache` how keys lie, such as "B:xzy S D". Return two texts, the pins of `attention_at`: where q and the cache lie
 # while they are multiplied, so that the cache never moves and as little of q as possible does. Axes that cut heads
 # and that the cache does not use go on cutting heads.
@@ -359,24 +361,24 @@ def pins(q, cache):
 check("09 pins", pins)
 
 # %% [markdown]
-# **Exercise 5 (write a function).** Multiquery attention by batch, one layer of decode: return the bytes that a
-# device sends in its all-to-alls, of q, of k and v, and of the result. Before each, tensors are cut over x and over y
-# · z = `yz` devices. An all-to-all of n_bytes in a group of g sends n_bytes · (g − 1) / g.
+# **Exercise 5 (meet a budget in bytes).** Return the most tokens of context with which no device holds more than
+# `budget` bytes of cache; 0 if not one fits. All numbers but the budget are powers of two, so devices share out as
+# many heads (or sequences) as there are, and hold copies where these are fewer.
 
 # %% tags=["stub"]
-def exchanged(batch, heads, head_size, x, yz, itemsize):
-    ...  # return bytes
+def longest(budget, layers, key_heads, head_size, batch, devices, by, itemsize):
+    ...  # return a number of tokens
 
 
-check("09 exchanged", exchanged)
+check("09 longest", longest)
 
 # %% tags=["solution"]
-def exchanged(batch, heads, head_size, x, yz, itemsize):
-    vectors = 2 * heads + 2  # q and the result, k and v
-    return vectors * batch * head_size * itemsize // (x * yz) * (yz - 1) // yz
+def longest(budget, layers, key_heads, head_size, batch, devices, by, itemsize):
+    shared = min(devices, key_heads if by == "heads" else batch)
+    return budget * shared // (2 * layers * key_heads * head_size * itemsize * batch)
 
 
-check("09 exchanged", exchanged)
+check("09 longest", longest)
 
 # %% [markdown]
 # > **Takeaways**
@@ -389,5 +391,5 @@ check("09 exchanged", exchanged)
 # > * A batch smaller than the devices brings copies back, and axes are used whole.
 # > * Decode by batch, prefill by heads. Say of every modelled time where it was checked.
 #
-# **Next:** in the library, read `mtfcore/model/past.py` and `places.py`. The words are in the
-# [glossary](GLOSSARY.md).
+# **Next:** [lesson 10](10_parallel_int8_overlap.ipynb), for when a token is still too slow. In the library, read
+# `mtfcore/model/past.py` and `places.py`. The words are in the [glossary](GLOSSARY.md).

@@ -14,15 +14,15 @@
 # %% [markdown]
 # # 10 · Parallel blocks, int8, overlap
 #
-# **Why:** the layout is chosen, and a token is still too slow. Three more tricks of the second paper need no other chips:
-# a block that meets its collectives half as often, weights of half the bytes, and sending while computing.
+# **Why:** the layout is chosen and a token is still too slow, and three more tricks of the second paper need no other
+# chips: a block that meets its collectives half as often, weights of half the bytes, and sending while computing.
 #
 # **After this lesson you can**
 #
-# 1. keep a model with serial blocks within a budget of bytes, by its mesh (exercise 1);
+# 1. say where a scale must be applied when a sum crosses devices (exercise 1);
 # 2. store a matrix as int8 with the right scales (exercise 2);
-# 3. say where a scale must be applied when a sum crosses devices (exercise 3);
-# 4. put the steps of a looped gather in order, so that no device waits for a whole tensor (exercise 4).
+# 3. put the steps of a looped gather in order, so that no device waits for a whole tensor (exercise 3);
+# 4. keep a model with serial blocks within a budget of bytes, by its mesh (exercise 4).
 #
 # **Needs** [lesson 07](07_costs.ipynb) · **Minutes** 50–55 · **Hardware** any computer; 64 devices are simulated ·
 # **Papers** Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 3.4 to 3.6, 4.3
@@ -32,7 +32,7 @@
 # %% [markdown]
 # ## 1 · Two ways to write a block
 #
-# A Transformer's block has attention and a feedforward layer. In the **serial** block the second reads what the first has
+# A Transformer's block has attention and a feedforward layer. In the [**serial**](GLOSSARY.md#serial) block the second reads what the first has
 # made: y = x + Attn(norm(x)), then y + FFN(norm(y)). In the **parallel** block, PaLM's, both read the same: x +
 # Attn(norm(x)) + FFN(norm(x)). That is another model, and has to be trained as such; as it is, it learns as well.
 #
@@ -83,7 +83,7 @@ display(table_of([row for row in compare("Headlines") if "serial" in row.row.nam
 # ## 2 · Matrices that travel together
 #
 # A parallel block offers more. Wq, Wk, Wv and the feedforward layer's matrices all multiply the same x: it is gathered
-# once. What multiplies the same x *and* travels the same way is stored as one matrix, **fused**: keys with values, the two
+# once. What multiplies the same x *and* travels the same way is stored as one matrix, [**fused**](GLOSSARY.md#fused): keys with values, the two
 # input matrices of a gated layer. And both output matrices make partial sums of the same shape over the same axes, so
 # these are added first and scattered once.
 
@@ -102,8 +102,8 @@ for before, step in zip(layer.steps, layer.steps[1:]):
 #
 # ## 3 · Weights of one byte
 #
-# A decode step reads every weight once. Stored as **int8** it reads half of what bf16 needs. Each output channel (each
-# column) gets a **scale**, its largest weight / 127; what is stored is the weight divided by that, rounded.
+# A decode step reads every weight once. Stored as [**int8**](GLOSSARY.md#int8) it reads half of what bf16 needs. Each output channel (each
+# column) gets a [**scale**](GLOSSARY.md#scale), its largest weight / 127; what is stored is the weight divided by that, rounded.
 #
 # Scales and cut matrices are a trap. Take one column, [127, 1], cut over two devices *along the sum*. If each device picks
 # a scale of its own for its part, both store 127, with the scales 1 and 1/127. With x = [1, 1] the product is 128.
@@ -180,7 +180,7 @@ predict.show("10 int8", "next to nothing" if steps["int8"][-1] > 0.9 * steps["bf
 # ## 4 · Sending while computing
 #
 # All collectives so far stop the device: gather all of x, then multiply. But the first block of x is there from the start.
-# **Looped collective einsum** multiplies it while it travels on to the neighbour, and so with each that arrives. After g
+# [**Looped collective einsum**](GLOSSARY.md#looped-collective-einsum) multiplies it while it travels on to the neighbour, and so with each that arrives. After g
 # rounds each device has multiplied every block, and has held two of them at most. The gather looks like this.
 
 # %%
@@ -189,7 +189,8 @@ from widgets import traffic
 traffic("all_gather", mesh="x:4", way="ring", n_bytes=1 << 20)
 
 # %% [markdown]
-# Step through the hops: in each round every device passes on what it received last. `mtf.looped` makes exactly these hops
+# **Try:** step through the hops, and see every device pass on in each round what it received last; then choose 8 devices
+# and look what becomes of the rounds, and of the bytes in one of them. `mtf.looped` makes exactly these hops
 # into steps of the plan, `permute`s, and puts a product of one block beside each. A reduce-scatter behind a product is the
 # same with time reversed: the block that somebody else needs is computed first, and sets out.
 
@@ -231,8 +232,8 @@ print("of all gathers and reduce-scatters these stay as they are:", *left, sep="
 
 # %% [markdown]
 # Now the price. `mtf.price` lets permutes run on their links beside the products that stand between them. `hidden` is what
-# passes while something else runs. There are two forms, both using the ring both ways: for **throughput** each half of a
-# block goes all the way round one way, for **latency** whole blocks go half way round both ways, in half the rounds.
+# passes while something else runs. There are two forms, both using the ring both ways: for [**throughput**](GLOSSARY.md#throughput) each half of a
+# block goes all the way round one way, for [**latency**](GLOSSARY.md#latency) whole blocks go half way round both ways, in half the rounds.
 
 # %%
 small = mtf.model.plan_phase(palm, "decode", batch=64, weights="int8", **decode)
@@ -262,7 +263,65 @@ traffic(program=rings)
 # %% [markdown]
 # ## 5 · Exercises
 #
-# **Exercise 1 (meet a budget in bytes).** `cfg` has serial blocks. Return a mesh of `devices` devices, as a text `"x:… y:…"`,
+# **Exercise 1 (fill a line).** Each part G of the sum lies on a device of its own and has scales of its own. Return x·w,
+# right, with no more bytes sent than the result needs.
+
+# %% tags=["stub"]
+def scaled(x, w, scale):  # x: B G E, w: G E F (whole numbers), scale: G F
+    ...  # return a tensor B F
+
+
+check("10 scaled", scaled)
+
+# %% tags=["solution"]
+def scaled(x, w, scale):  # x: B G E, w: G E F (whole numbers), scale: G F
+    return mtf.einsum(mtf.einsum(x, w, out="B G F"), scale, out="B F")
+
+
+check("10 scaled", scaled)
+
+# %% [markdown]
+# **Exercise 2 (write a function).** `w` is a matrix `inputs × outputs` (a numpy array, f32). Return whole numbers from -127
+# to 127 of the same shape, in int8, and one scale for each output, so that numbers times scales are as near `w` as can be.
+
+# %% tags=["stub"]
+def quantised(w):
+    ...  # return the numbers and the scales
+
+
+check("10 quantised", quantised)
+
+# %% tags=["solution"]
+def quantised(w):
+    scale = np.abs(w).max(axis=0) / 127
+    scale = np.where(scale == 0, 1, scale)  # an output without weights
+    return np.round(w / scale).astype(np.int8), scale
+
+
+check("10 quantised", quantised)
+
+# %% [markdown]
+# **Exercise 3 (write a function).** A ring of `g` devices: each holds the block with its own number and sends to the next,
+# device g - 1 to device 0. Return what device `d` does in each of `g` rounds, a list of pairs *(multiplied, sent)*: the
+# block that it multiplies, and the block that it sends meanwhile, or None. What is sent in a round is there in the next.
+
+# %% tags=["stub"]
+def rounds(g, d):
+    ...  # return g pairs (block multiplied, block sent or None)
+
+
+check("10 rounds", rounds)
+
+# %% tags=["solution"]
+def rounds(g, d):
+    held = [(d - back) % g for back in range(g)]
+    return [(block, block if back < g - 1 else None) for back, block in enumerate(held)]
+
+
+check("10 rounds", rounds)
+
+# %% [markdown]
+# **Exercise 4 (meet a budget in bytes).** `cfg` has serial blocks. Return a mesh of `devices` devices, as a text `"x:… y:…"`,
 # on which a decode step sends at most `budget` bytes; `sent` says how many it sends. What is best for a parallel block is
 # not best here: look at which collectives are there twice, and which axis makes them small.
 
@@ -286,64 +345,6 @@ def mesh_within(cfg, devices, budget):
 
 
 check("10 mesh_within", mesh_within)
-
-# %% [markdown]
-# **Exercise 2 (write a function).** `w` is a matrix `inputs × outputs` (a numpy array, f32). Return whole numbers from -127
-# to 127 of the same shape, in int8, and one scale for each output, so that numbers times scales are as near `w` as can be.
-
-# %% tags=["stub"]
-def quantised(w):
-    ...  # return the numbers and the scales
-
-
-check("10 quantised", quantised)
-
-# %% tags=["solution"]
-def quantised(w):
-    scale = np.abs(w).max(axis=0) / 127
-    scale = np.where(scale == 0, 1, scale)  # an output without weights
-    return np.round(w / scale).astype(np.int8), scale
-
-
-check("10 quantised", quantised)
-
-# %% [markdown]
-# **Exercise 3 (fill a line).** Each part G of the sum lies on a device of its own and has scales of its own. Return x·w,
-# right, with no more bytes sent than the result needs.
-
-# %% tags=["stub"]
-def scaled(x, w, scale):  # x: B G E, w: G E F (whole numbers), scale: G F
-    ...  # return a tensor B F
-
-
-check("10 scaled", scaled)
-
-# %% tags=["solution"]
-def scaled(x, w, scale):  # x: B G E, w: G E F (whole numbers), scale: G F
-    return mtf.einsum(mtf.einsum(x, w, out="B G F"), scale, out="B F")
-
-
-check("10 scaled", scaled)
-
-# %% [markdown]
-# **Exercise 4 (put in order).** A ring of `g` devices: each holds the block with its own number and sends to the next,
-# device g - 1 to device 0. Return what device `d` does in each of `g` rounds, a list of pairs *(multiplied, sent)*: the
-# block that it multiplies, and the block that it sends meanwhile, or None. What is sent in a round is there in the next.
-
-# %% tags=["stub"]
-def rounds(g, d):
-    ...  # return g pairs (block multiplied, block sent or None)
-
-
-check("10 rounds", rounds)
-
-# %% tags=["solution"]
-def rounds(g, d):
-    held = [(d - back) % g for back in range(g)]
-    return [(block, block if back < g - 1 else None) for back, block in enumerate(held)]
-
-
-check("10 rounds", rounds)
 
 # %% [markdown]
 # > **Takeaways**

@@ -14,9 +14,10 @@
 # %% [markdown]
 # # 11 · End to end: phases, frontier, the chat turn
 #
-# **Why:** somebody types a question and waits. Between the question and the last word of the answer lie two phases, two
-# layouts, a cache that changes hands and a choice of how many chips that wait is worth. Here all of it runs, with a model
-# that can really write.
+# **Why:** between a question and the last word of its answer lie two phases, two layouts, a cache that changes hands,
+# and a choice of how many chips the wait is worth.
+#
+# Here all of it runs, with a model that can really write.
 #
 # **After this lesson you can**
 #
@@ -25,7 +26,8 @@
 # 3. say how long one turn of a conversation takes, and what its kept cache saves (exercise 3);
 # 4. pick chips, batch and partition under a limit of latency, at least cost (exercise 4).
 #
-# **Needs** [lesson 10](10_parallel_int8_overlap.ipynb) · **Minutes** 55–60 · **Hardware** any computer; 64 devices are
+# **Needs** [lesson 08](08_feedforward_layouts.ipynb), [lesson 09](09_attention_and_cache.ipynb) and
+# [lesson 10](10_parallel_int8_overlap.ipynb) · **Minutes** 55–60 · **Hardware** any computer; 64 devices are
 # simulated; the real model is what `make lab` fetched, and without it a stand-in that nobody trained · **Papers**
 # Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 1, 2, 3.3, 4.4
 
@@ -34,7 +36,7 @@
 # %% [markdown]
 # ## 1 · Each phase its own layout
 #
-# **Prefill** reads a prompt, thousands of tokens at once; **decode** writes, one token of every sequence a step. Lesson 08
+# [**Prefill**](GLOSSARY.md#prefill) reads a prompt, thousands of tokens at once; [**decode**](GLOSSARY.md#decode) writes, one token of every sequence a step. Lesson 08
 # showed that few tokens want the weights to stay and many want them gathered. `auto` asks the cost model, for each phase
 # by itself. PaLM 540B again, bf16, 64 chips of TPU v4; 512 sequences decode together, and prompts of 2,048 tokens are read
 # so many at a time:
@@ -96,7 +98,7 @@ predict.show("11 given", plans["give"].link_bytes().total)
 # that costs. `take` brings a slot to prefill for the next turn of a conversation, and then all need it. With several heads
 # both ways cost. Like every step here, these are planned programs: drawn, priced and run alike.
 #
-# An `Engine` is these four programs (prefill, give, decode, take) and a queue. Every event says what one launch did. A
+# An [`Engine`](GLOSSARY.md#engine) is these four programs (prefill, give, decode, take) and a queue. Every event says what one launch did. A
 # small model with random weights, one prompt, eight answers drawn with one seed:
 
 # %%
@@ -234,13 +236,14 @@ frontier()
 # %% [markdown]
 # ## 7 · Exercises
 #
-# **Exercise 1 (write a function).** `prefill` and `decode` map partitions to seconds, of reading the prompt and of one
+# **Exercise 1 (fill a line).** `prefill` and `decode` map partitions to seconds, of reading the prompt and of one
 # token. Return the pair *(for prefill, for decode)* with which prompt and `tokens` tokens take least. Both must store the
-# weights alike.
+# weights alike; `pairs` holds those that do.
 
 # %% tags=["stub"]
 def pair(prefill, decode, tokens):
-    ...  # return two names, such as ("wg_xy-heads", "ws2d-batch")
+    pairs = [(p, d) for p in prefill for d in decode if p.startswith("ws1d") == d.startswith("ws1d")]
+    return ...  # the pair that takes least, such as ("wg_xy-heads", "ws2d-batch")
 
 
 check("11 pair", pair)
@@ -300,7 +303,7 @@ def turns_seconds(prefill, step, turns):
 check("11 turns_seconds", turns_seconds)
 
 # %% [markdown]
-# **Exercise 4 (meet a limit in seconds).** PaLM 62B reads prompts of `tokens` tokens. Return *(slice, batch, partition of
+# **Exercise 4 (meet a budget in seconds).** PaLM 62B reads prompts of `tokens` tokens. Return *(slice, batch, partition of
 # decode)* with which a token of every sequence takes at most `limit` seconds, everything fits, and an output token costs
 # least. `ASKED` says the rest: int8, prompts read one at a time. `SLICES` and `BATCHES` have good answers, and any other
 # that is as cheap passes.

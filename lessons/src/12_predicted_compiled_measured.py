@@ -14,15 +14,16 @@
 # %% [markdown]
 # # 12 · Predicted, compiled, measured
 #
-# **Why:** one step has many times. A model predicts one, a compiler's schedule implies another, a clock shows a third, and
-# a paper prints a fourth. They differ, and each knows something that the others do not. Whoever can say *why* they differ
-# knows what to change.
+# **Why:** one step has many times, and whoever can say why they differ knows what to change.
+#
+# A model predicts one, a compiler's schedule implies another, a clock shows a third, and a paper prints a fourth. Each
+# knows something that the others do not.
 #
 # **After this lesson you can**
 #
-# 1. read a schedule: say how long a device waits for its links, and what hides the rest (exercise 1);
-# 2. put work between the start and the end of a message, so that nobody waits (exercise 2);
-# 3. say of every number where it comes from, and of some that they say nothing (exercise 3).
+# 1. say of every number where it comes from, and of some that they say nothing (exercise 1);
+# 2. read a schedule: say how long a device waits for its links, and what hides the rest (exercise 2);
+# 3. put work between the start and the end of a message, so that nobody waits (exercise 3).
 #
 # **Needs** [lesson 10](10_parallel_int8_overlap.ipynb) · **Minutes** 45–55 · **Hardware** any computer; a compiler for TPUs
 # comes along on Linux, and recorded answers stand in elsewhere; devices are simulated · **Papers** Efficiently Scaling
@@ -101,7 +102,7 @@ predict.show("12 waits", "next to nothing" if share < 0.1 else "a quarter" if sh
 #
 # ## 3 · Read a timeline
 #
-# The text that a compiler writes is **scheduled**: what stands first starts first. So it can be drawn. One lane computes,
+# The text that a compiler writes is [**scheduled**](GLOSSARY.md#compiled-schedule): what stands first starts first. So it can be drawn. One lane computes,
 # one lane for each mesh axis sends. What follows is one turn of the loop over layers, from top to bottom.
 
 # %%
@@ -230,7 +231,7 @@ print(repaired)
 # compiles, and gives the right answer (checked first, against plain whole arrays), and *nothing* about a TPU. So our
 # explorers never show such a time as hardware speed. On a slice the very same call measures the slice.
 #
-# Most classes have one chip for an hour, and the mesh needs more. Then one device's **share** runs: its own steps at their
+# Most classes have one chip for an hour, and the mesh needs more. Then one device's [**share**](GLOSSARY.md#share) runs: its own steps at their
 # exact local sizes, with the collectives left out, and the links modelled beside it.
 
 # %%
@@ -252,7 +253,31 @@ predict.show("12 share", share.left_out, "counted")
 #
 # ## 6 · Exercises
 #
-# **Exercise 1 (write a function).** `events` is a schedule in order: `("work", seconds)` computes, `("start", name,
+# **Exercise 1 (fill a line).** `number` says how a number was made: `what` ("seconds" or "bytes"), `source` ("plan",
+# "jaxpr", "compiler", "clock" or "paper"), and for a clock `device` ("simulated", "TPU v4", …). A compiler reports bytes;
+# its seconds are its cycles with our links. Return the words that belong to it: "modelled", "counted", "compiled",
+# "measured", "published", "modelled from compiled schedule", or "no hardware time" for a clock beside simulated devices.
+
+# %% tags=["stub"]
+def label(number):
+    words = {"plan": "modelled", "jaxpr": "counted", "paper": "published", "compiler": "compiled", "clock": "measured"}
+    return ...  # words[number["source"]] is right for most; for which two is it not?
+
+
+check("12 label", label)
+
+# %% tags=["solution"]
+def label(number):
+    words = {"plan": "modelled", "jaxpr": "counted", "paper": "published", "compiler": "compiled", "clock": "measured"}
+    if number["source"] == "compiler" and number["what"] == "seconds":
+        return "modelled from compiled schedule"
+    return "no hardware time" if number.get("device") == "simulated" else words[number["source"]]
+
+
+check("12 label", label)
+
+# %% [markdown]
+# **Exercise 2 (write a function).** `events` is a schedule in order: `("work", seconds)` computes, `("start", name,
 # seconds)` begins to send, `("done", name)` waits until that has ended. All messages use one link, in the order in which
 # they start, one at a time. Return the seconds of all of it, and how many of them are waited.
 
@@ -281,7 +306,7 @@ def waited(events):
 check("12 waited", waited)
 
 # %% [markdown]
-# **Exercise 2 (meet a budget in seconds).** `messages` maps names to seconds on the link, in the order in which they should
+# **Exercise 3 (meet a budget in seconds).** `messages` maps names to seconds on the link, in the order in which they should
 # start. `works` is a list of *(seconds, name of the message it needs, or "")*. Return a schedule: `("start", name)`,
 # `("work", number)` and `("done", name)`, each once, so that work stands behind the `done` of what it needs, and nothing
 # takes longer than it must.
@@ -303,29 +328,6 @@ def schedule(messages, works):
 
 
 check("12 schedule", schedule)
-
-# %% [markdown]
-# **Exercise 3 (write a function).** `number` says how a number was made: `what` ("seconds" or "bytes"), `source` ("plan",
-# "jaxpr", "compiler", "clock" or "paper"), and for a clock `device` ("simulated", "TPU v4", …). A compiler reports bytes;
-# its seconds are its cycles with our links. Return the words that belong to it: "modelled", "counted", "compiled",
-# "measured", "published", "modelled from compiled schedule", or "no hardware time" for a clock beside simulated devices.
-
-# %% tags=["stub"]
-def label(number):
-    ...  # return the words
-
-
-check("12 label", label)
-
-# %% tags=["solution"]
-def label(number):
-    words = {"plan": "modelled", "jaxpr": "counted", "paper": "published", "compiler": "compiled", "clock": "measured"}
-    if number["source"] == "compiler" and number["what"] == "seconds":
-        return "modelled from compiled schedule"
-    return "no hardware time" if number.get("device") == "simulated" else words[number["source"]]
-
-
-check("12 label", label)
 
 # %% [markdown]
 # > **Takeaways**

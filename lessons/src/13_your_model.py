@@ -14,15 +14,16 @@
 # %% [markdown]
 # # 13 · Your model on your chips
 #
-# **Why:** the papers' models and chips are not yours. The last lesson turns the tools round: you bring a model, say what
-# it is for, choose a machine, and defend the choice to somebody who pays for it. And when you write your own sharded code
-# one day, you will want to know what it really sends.
+# **Why:** the papers' models and chips are not yours: here you bring a model, say what it is for, choose a machine, and
+# defend the choice to somebody who pays for it.
+#
+# And when you write your own sharded code one day, you will want to know what it really sends.
 #
 # **After this lesson you can**
 #
 # 1. read a model's size and its cache off its configuration (exercise 1);
-# 2. choose the cheapest machine that keeps a promise (exercise 2);
-# 3. say which part of a step explains why a second opinion differs (exercise 3);
+# 2. say which part of a step explains why a second opinion differs (exercise 2);
+# 3. choose the cheapest machine that keeps a promise (exercise 3);
 # 4. count what your own JAX function sends, and make it send less (exercise 4).
 #
 # **Needs** [lesson 12](12_predicted_compiled_measured.ipynb) · **Minutes** 50–60 · **Hardware** any computer; devices are
@@ -64,6 +65,8 @@ def read_config(said):
 
 
 cfg = read_config(brought)
+
+# %%
 predict("13 parameters", "How many parameters has it? Count the matrices of one layer, times the layers, and the table "
         "of the vocabulary once. One digit behind the point will do.", unit="billion parameters")
 
@@ -189,7 +192,7 @@ if compiled is not None:
 # not read at full speed in the order it lies. On the other hand it has never seen your link busy with others' traffic.
 # Only a measurement has. So a defence has three lines: what is modelled, what is compiled, what is measured, each with its
 # conditions, and a sentence on what sets them apart. If a chip is at hand, `mtf.measure` runs the same plan on it; with one
-# chip it runs one device's share.
+# chip it runs one device's [share](GLOSSARY.md#share).
 #
 # Four questions that you should expect:
 #
@@ -241,13 +244,17 @@ print(mtf.count(mapped(lambda x, w: jax.lax.psum(x @ w, "x"), P()), *given))
 #
 # ## 5 · Exercises
 #
-# **Exercise 1 (write a function).** `said` is the dictionary of a `config.json` as in section 1. Return two numbers: all
+# **Exercise 1 (fill a line).** `said` is the dictionary of a `config.json` as in section 1. Return two numbers: all
 # parameters of the matrices and tables (no norms), and the bytes that one kept token takes in a bf16 cache. Where
 # `tie_word_embeddings` is false, there are two tables.
 
 # %% tags=["stub"]
 def sizes_of(said):
-    ...  # return parameters, bytes
+    d_model, heads, kv = said["hidden_size"], said["num_attention_heads"], said["num_key_value_heads"]
+    attention = 2 * d_model * said["head_dim"] * (heads + kv)
+    layer = attention + 3 * d_model * said["intermediate_size"]
+    tables = (1 if said["tie_word_embeddings"] else 2) * said["vocab_size"] * d_model
+    return ..., ...  # parameters of all layers and tables, bytes of a kept token
 
 
 check("13 sizes_of", sizes_of)
@@ -264,28 +271,7 @@ def sizes_of(said):
 check("13 sizes_of", sizes_of)
 
 # %% [markdown]
-# **Exercise 2 (meet a budget in seconds).** `offers` is a list of dictionaries with `name`, `chips`, `batch`,
-# `step_seconds`, `fits` and `price`, what one chip costs an hour. Return the name of the offer whose tokens are cheapest
-# among those that fit and keep `limit` seconds a token; "none" if no offer does.
-
-# %% tags=["stub"]
-def choose(offers, limit):
-    ...  # return a name
-
-
-check("13 choose", choose)
-
-# %% tags=["solution"]
-def choose(offers, limit):
-    good = [offer for offer in offers if offer["fits"] and offer["step_seconds"] <= limit]
-    costs = [offer["price"] * offer["chips"] * offer["step_seconds"] / offer["batch"] for offer in good]
-    return good[costs.index(min(costs))]["name"] if good else "none"
-
-
-check("13 choose", choose)
-
-# %% [markdown]
-# **Exercise 3 (write a function).** Two opinions on one step, each a dictionary of parts and their seconds; a part that an
+# **Exercise 2 (write a function).** Two opinions on one step, each a dictionary of parts and their seconds; a part that an
 # opinion does not name takes none. Return the part that explains most of the difference, and which share of the *whole*
 # difference it explains (it may be more than 1, where another part pulls the other way).
 
@@ -305,6 +291,27 @@ def explains(ours, theirs):
 
 
 check("13 explains", explains)
+
+# %% [markdown]
+# **Exercise 3 (meet a budget in seconds).** `offers` is a list of dictionaries with `name`, `chips`, `batch`,
+# `step_seconds`, `fits` and `price`, what one chip costs an hour. Return the name of the offer whose tokens are cheapest
+# among those that fit and keep `limit` seconds a token; "none" if no offer does.
+
+# %% tags=["stub"]
+def choose(offers, limit):
+    ...  # return a name
+
+
+check("13 choose", choose)
+
+# %% tags=["solution"]
+def choose(offers, limit):
+    good = [offer for offer in offers if offer["fits"] and offer["step_seconds"] <= limit]
+    costs = [offer["price"] * offer["chips"] * offer["step_seconds"] / offer["batch"] for offer in good]
+    return good[costs.index(min(costs))]["name"] if good else "none"
+
+
+check("13 choose", choose)
 
 # %% [markdown]
 # **Exercise 4 (meet a budget in bytes).** Write the body for one device: it gets its columns of x and its rows of w, as in
