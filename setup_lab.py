@@ -66,7 +66,7 @@ def developer_commands() -> dict[str, list[str]]:
         "test": tests,
         "test-long": [*tests, "--long"],
         "bench": ["-m", "tests.benchmarks"],
-        "lint": ["-m", "ruff", "check", "."],
+        "lint": ["-m", "tests.lint"],
         "lessons": ["-m", "lessons.build"],
         "bundle": ["-m", "lessons.setting_up.bundle"],
         "docs": ["docs/reference.py"],

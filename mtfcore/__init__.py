@@ -15,6 +15,7 @@ Importing this loads no JAX; running does. First file to read: `notation`.
 """
 
 import importlib
+from typing import Any
 
 from mtfcore.backward.gradient import gradients
 from mtfcore.backward.recomputing import recompute
@@ -199,7 +200,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"mtfcore.{name}")
     if name not in _LATER:

@@ -79,7 +79,7 @@ def _check_wide(program: Program) -> None:
     import jax
 
     wide = sorted({dtype for dtype in program.dtypes.values() if dtype in ("f64", "i64")})
-    if wide and not jax.config.jax_enable_x64:
+    if wide and not jax.config.read("jax_enable_x64"):
         raise LayoutError(
             f"{program.name} uses {', '.join(wide)}, which JAX would cut to 32 bits; plan it with f32 and i32, or run "
             "jax.config.update('jax_enable_x64', True) first"

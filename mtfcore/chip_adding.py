@@ -92,7 +92,7 @@ def _devices(devices: object, base: Chip | None, faults: list[str]) -> int:
 
 def _given(figures: Mapping[str, Any], source: str, faults: list[str]) -> dict[str, tuple[Figure, ...]]:
     """The figures that were given, read and checked."""
-    found = {}
+    found: dict[str, tuple[Figure, ...]] = {}
     for key, value in figures.items():
         if key not in FIGURES and not is_peak(key):
             faults.append(f"no figure {key!r:.100}; {nearest(key, FIGURES)}")

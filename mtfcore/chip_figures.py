@@ -71,8 +71,8 @@ def read(key: str, value: Any) -> tuple[Any, str]:
     if key in ("tile", "pod", "host"):
         return _sizes(key, value)
     if key in ("cores", "links", "most_chips", "node_chips", "tile_rows"):
-        number = as_whole_size(value)
-        return number, "" if number is not None else "a whole number, at least 1"
+        size = as_whole_size(value)
+        return size, "" if size is not None else "a whole number, at least 1"
     unit, example = _unit(key)
     number = _with_unit(value, unit) if isinstance(value, str) else value
     least = 0.0 if unit == "s" else 1.0
@@ -114,8 +114,9 @@ def _with_unit(text: str, unit: str) -> float | None:
 def _sizes(key: str, value: Any) -> tuple[list[int] | None, str]:
     parts = value.split("x") if isinstance(value, str) else value
     parts = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts or ()]
-    sizes = [as_whole_size(part) for part in parts]
-    wrong = not sizes or None in sizes or (key == "tile" and len(sizes) != 2)
+    found = [as_whole_size(part) for part in parts]
+    sizes = [size for size in found if size is not None]
+    wrong = not sizes or len(sizes) < len(found) or (key == "tile" and len(sizes) != 2)
     what = "two whole numbers, e.g. '128x128'" if key == "tile" else "whole numbers, e.g. '16x16'"
     if key == "pod" and not wrong and math.prod(sizes) > 2**16:
         wrong, what = True, "at most 65,536 chips"

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mtfcore.errors import LayoutError, NotationError, refuse
+from mtfcore.errors import LayoutError, NotationError, refuse, sure
 from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, parse
 
 
@@ -61,8 +61,11 @@ def parse_dims(dims: DimsLike) -> tuple[Dim, ...]:
 
 def _from_text(text: str) -> tuple[Dim, ...]:
     items = parse(text)
-    placed = [item for item in items if item.axes and item.name != PARTIAL]
-    faults = [f"{item.name} names a mesh axis, {item.name}:{format_axes(item.axes)}" for item in placed]
+    faults = [
+        f"{item.name} names a mesh axis, {item.name}:{format_axes(item.axes)}"
+        for item in items
+        if item.axes and item.name != PARTIAL
+    ]
     refuse(faults, f"dimensions '{text}' (only names and sizes are read here)")
     return tuple(Dim(item.name, item.size) for item in items)
 
@@ -90,4 +93,4 @@ def repeated_names(names: Iterable[str]) -> list[str]:
 
 def volume(dims: Iterable[Dim]) -> int:
     """The number of elements."""
-    return math.prod(dim.size for dim in dims)
+    return math.prod(sure(dim.size) for dim in dims)

@@ -19,9 +19,13 @@ _ALIASES = {long: short for short, (long, _) in DTYPES.items()} | {
 }
 
 
+def _name(dtype: object) -> str:
+    return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))
+
+
 def canonical(dtype: object) -> str:
     """The short name of a dtype given by any of its names or as a numpy or JAX type."""
-    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", str(dtype))
+    name = dtype if isinstance(dtype, str) else _name(dtype)
     name = _ALIASES.get(name, name)
     if name not in DTYPES:
         raise LayoutError(f"unknown dtype {name!r}; {nearest(name, DTYPES)}")

@@ -103,7 +103,9 @@ def _of_dtype(graph: Graph, fn: str, operand: Any, dtype: str, place: int) -> Te
     return operand if as_it_is else cast(operand, dtype)
 
 
-def _broadcast(graph: Graph, fn: str, tensors: Sequence[Tensor], known: Mapping[str, Dim], out: str | None):
+def _broadcast(
+    graph: Graph, fn: str, tensors: Sequence[Tensor], known: Mapping[str, Dim], out: str | None
+) -> tuple[Dim, ...]:
     if out is not None:
         dims = out_dims(graph, out, known, fn)
         lost = [name for name in known if name not in [dim.name for dim in dims]]
@@ -118,7 +120,9 @@ def _broadcast(graph: Graph, fn: str, tensors: Sequence[Tensor], known: Mapping[
     )
 
 
-def _pointwise(fn: str, tensors: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: Wanted, **params: Any):
+def _pointwise(
+    fn: str, tensors: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: Wanted, **params: Any
+) -> Tensor:
     return apply("pointwise", tensors, dims, dtype, out, fn=fn, **params)
 
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
+T = TypeVar("T")
 _LONG_WORD = re.compile(r"(\w{80})\w{40,}(\w{40})")  # a word that would bury the sentence it stands in
 
 
@@ -35,6 +37,13 @@ class DeviceError(RuntimeError):
 
 class LayoutWarning(UserWarning):
     """A rule that has no effect; an error instead wherever `strict=True` is given."""
+
+
+def sure(value: T | None) -> T:
+    """What a caller has made sure is there, such as the body of a repeat: if it lacks, the fault is ours."""
+    if value is None:
+        raise AssertionError("a value that was made sure of is missing")
+    return value
 
 
 def nearest(name: object, legal: Iterable[str]) -> str:

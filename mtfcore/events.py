@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
 from mtfcore.sharding import Axes
@@ -63,7 +63,7 @@ _PAIRED = {"permute": permute_pairs, "halo_exchange": halo_pairs}
 
 def members(mesh: Mesh, axes: Axes, device: int) -> tuple[int, ...]:
     """The devices that differ from this one only along `axes`, the first axis counting slowest."""
-    place, found = mesh.coordinates(device), [{}]
+    place, found = mesh.coordinates(device), list[dict[str, int]]([{}])
     for axis in axes:
         found = [{**one, axis: n} for one in found for n in range(mesh[axis])]
     return tuple(mesh.device({**place, **one}) for one in found)
@@ -141,7 +141,7 @@ def step_at(program: Program, path: Path) -> Step:
     """The step at a place."""
     *outer, last = path
     for number in outer:
-        program = program.steps[number].body
+        program = sure(program.steps[number].body)
     return program.steps[last]
 
 
@@ -189,7 +189,8 @@ class Watch:
         self.run = (attach if attached else simulate)(program)
         self.program = program
         self.run.program = marked(program, self._tell)
-        self._lock, self._fault = threading.Lock(), None
+        self._lock = threading.Lock()
+        self._fault: Exception | None = None
         self._seen: dict[tuple[Path, int], int] = {}
         self._reach = functools.cache(self._reached)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from mtfcore.dims import DimsLike, parse_dims
 from mtfcore.dtypes import canonical
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.notation import is_name
 from mtfcore.tensor import Graph, Tensor
 
@@ -59,7 +59,7 @@ class Function:
         refuse([f"argument {word!r:.200} cannot be a keyword of a function" for word in bad], f"function {name}")
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         listed = [inspect.Parameter(word, kind, annotation=text) for word, text in arguments.items()]
-        made = functools.partial(_by_keyword, inspect.Signature(listed), call)
+        made: Any = functools.partial(_by_keyword, inspect.Signature(listed), call)
         made.__signature__, made.__name__, made.__doc__ = inspect.Signature(listed), name, call.__doc__
         found = cls(made, dtypes)
         found.__wrapped__ = call  # so that `inspect.getsource` shows what was written
@@ -82,7 +82,7 @@ class Function:
         """The sizes that arguments say themselves, `x: "batch io:512"`: they hold for the other arguments too."""
         dims = dict.fromkeys(dim for dims in self.arguments.values() for dim in dims if dim.size is not None)
         names = [dim.name for dim in dims]
-        return {dim.name: dim.size for dim in dims if names.count(dim.name) == 1}
+        return {dim.name: sure(dim.size) for dim in dims if names.count(dim.name) == 1}
 
     def _clashes(self, known: Mapping[str, int]) -> list[str]:
         return [

@@ -120,9 +120,7 @@ def _rules(rules: object) -> tuple[tuple[str, Axes], ...]:
 
 def _rule(pair: object) -> tuple[str, Axes]:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise LayoutError(
-            f"expected rules such as 'batch:rows hidden:cols' or [('batch', 'rows')], got {pair!r:.200}"
-        )
+        raise LayoutError(f"expected rules such as 'batch:rows hidden:cols' or [('batch', 'rows')], got {pair!r:.200}")
     name, axes = pair
     if isinstance(axes, str):
         return name, parse_axes(axes, str(name)) if axes.strip() else ()

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from mtfcore.dims import Dim
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, refuse, sure
 from mtfcore.functions import Function, record_outputs
 from mtfcore.notation import as_size, is_name
 from mtfcore.ops import apply, common_graph, expect_tensor, flag
@@ -68,7 +68,7 @@ def _around(graph: Graph) -> Graph:
     now = inner = _recording.get()
     while inner is not None and inner is not graph:
         inner = inner.parent
-    return graph if inner is None else now
+    return graph if inner is None or now is None else now
 
 
 def close_loop(
@@ -80,7 +80,7 @@ def close_loop(
     `sums` are carries to which every turn only adds, so that they may wait as partial sums until the loop is done.
     A backward may carry nothing; its first result is then what each turn gave out.
     """
-    captured = [Tensor(body.parent, number) for number in body.captured]
+    captured = [Tensor(sure(body.parent), number) for number in body.captured]
     first = body.ops[next(iter(body.outputs.values()))]
     dims = first.dims if carry else (over, *first.dims)
     made = apply(

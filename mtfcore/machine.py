@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 PROJECT = "meshwork"
 
@@ -24,7 +25,7 @@ class Machine:
     """What there is to look at. Every field can be replaced by a test."""
 
     python: tuple[int, int] = field(default_factory=lambda: sys.version_info[:2])
-    modules: dict[str, object] = field(default_factory=lambda: sys.modules)
+    modules: dict[str, Any] = field(default_factory=lambda: sys.modules)
     jupyter_data: tuple[Path, ...] = field(default_factory=lambda: _jupyter_data())
     jupyter_config: tuple[Path, ...] = field(default_factory=lambda: _jupyter_config())
     device_files: Path = Path("/dev")

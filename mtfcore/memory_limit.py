@@ -100,10 +100,14 @@ class Guard:
             threading.Thread(target=self._watch, name="memory watch", daemon=True).start()
         return self
 
+    def over(self) -> bool:
+        """Whether more is held than may be; never where nothing tells."""
+        return self.measure is not None and self.measure() > self.limit
+
     def _watch(self) -> None:
         pause = threading.Event()
         while not pause.wait(LOOKS_SECONDS):
-            if self.measure() > self.limit:
+            if self.over():
                 self._stop(pause)
 
     def _stop(self, pause: threading.Event) -> None:
@@ -112,7 +116,7 @@ class Guard:
         _thread.interrupt_main()
         for _ in range(int(PATIENCE_SECONDS / LOOKS_SECONDS)):
             pause.wait(LOOKS_SECONDS)
-            if self.measure() <= self.limit:
+            if not self.over():
                 return
         self._tell("\nThe memory was not given back: this kernel is ended now. JupyterLab starts a new one.\n")
         pause.wait(1.0)  # for the sentence to leave

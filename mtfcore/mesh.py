@@ -109,7 +109,7 @@ class Mesh:
         faults += [
             f"{name} runs from 0 to {size - 1}, not {coordinates[name]!r}"
             for name, size in self.axes
-            if name in coordinates and not 0 <= _position(coordinates[name], -1) < size
+            if name in coordinates and _position(coordinates[name], -1) not in range(size)
         ]
         refuse(faults, f"device {dict(coordinates)} on mesh '{self}'")
         return {name: operator.index(coordinates[name]) for name in self.names}
@@ -126,7 +126,8 @@ def _position(value: object, otherwise: int | None = None) -> int | None:
     return otherwise if number is None else number
 
 
-def _pairs(axes: object) -> tuple[tuple[str, int], ...]:
+def _pairs(axes: Any) -> tuple[tuple[str, Any], ...]:
+    """Names with what was given as their sizes, not checked yet."""
     if isinstance(axes, Mesh):
         return axes.axes
     if isinstance(axes, str):

@@ -18,6 +18,7 @@ import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, cast
 
 from mtfcore.errors import NotationError
 
@@ -81,7 +82,7 @@ def as_whole(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     try:
-        return operator.index(value)
+        return operator.index(cast(Any, value))
     except TypeError:  # arrays have the method, too, and use it only where they hold just one whole number
         return None
 
@@ -102,7 +103,7 @@ def parse(text: str) -> tuple[Item, ...]:
     """Read a text into its items, in order. Raises one `NotationError` for all faults, a caret under each."""
     if not isinstance(text, str):
         raise NotationError(f"expected a text such as 'batch:64 io:512', got {type(text).__name__}: {text!r:.200}")
-    items, faults = [], []
+    items, faults = list[Item](), list[_Fault]()
     for at, word in _words(text, faults):
         try:
             items.append(_item(word, at))
@@ -120,7 +121,8 @@ def _words(text: str, faults: list[_Fault]) -> Iterator[tuple[int, str]]:
         if separator := _SEPARATORS.match(text, at):
             at = separator.end()
             continue
-        end = _ITEM.match(text, at).end()
+        item = _ITEM.match(text, at)
+        end = item.end() if item else len(text)
         if text[end : end + 1] == "(":
             faults.append(_Fault(end, "'(' is not closed, as in 'd_ff:(rows cols)'"))
             return

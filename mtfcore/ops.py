@@ -24,7 +24,9 @@ At = Mapping[str | int, str] | Sequence[str | None] | None
 # ---- helpers that every operation uses --------------------------------------------------------------------------
 
 
-def apply(kind: str, inputs: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: Wanted = None, **params: Any):
+def apply(
+    kind: str, inputs: Sequence[Tensor], dims: tuple[Dim, ...], dtype: str, out: Wanted = None, **params: Any
+) -> Tensor:
     """Append an operation to the graph of its inputs."""
     graph = common_graph(inputs)
     return graph.add(Op(kind, tuple(graph.adopt(t) for t in inputs), dims, dtype, params, out))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mtfcore.dims import Dim, parse_dims
 from mtfcore.elementwise import less
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.notation import as_size, is_name
 from mtfcore.ops import apply, expect_tensor
 from mtfcore.reductions import index
@@ -33,7 +33,7 @@ def pad_to(
 
     A name of its own is the way to lay out only what is padded: rules about `into` do not touch the original.
     """
-    size = expect_tensor(t).dim(dim).size
+    size = expect_tensor(t).size(dim)
     if (parts_ := as_size(parts)) is None:
         raise LayoutError(f"pad_to of {t!r}: parts is {parts!r:.200}; expected a whole number of at least 1")
     longer = -(-size // parts_) * parts_
@@ -97,24 +97,25 @@ def padding_share(program: Program, real: Mapping[str, int] | None = None) -> Pa
     is followed by the name of its dimension: where that is merged with another, its share is no longer seen.
     """
     graphs = list(_graphs(program.graph))
-    sizes = {dim.name: dim.size for graph in graphs for op in graph.ops for dim in op.dims}
-    known = {name: number for graph in graphs for name, number in graph.padded.items()} | dict(real or {})
-    refuse(_faults(known, sizes), f"padding_share of {program.name}")
-    longest = {name: max(d.size for g in graphs for op in g.ops for d in op.dims if d.name == name) for name in known}
-    flops, memory = _Total(known, longest), _Total(known, longest)
+    every = [(dim.name, sure(dim.size)) for graph in graphs for op in graph.ops for dim in op.dims]
+    filled = {name: number for graph in graphs for name, number in graph.padded.items()} | dict(real or {})
+    refuse(_faults(filled, dict(every)), f"padding_share of {program.name}")
+    longest = {name: max(size for other, size in every if other == name) for name in filled}
+    flops, memory = _Total(filled, longest), _Total(filled, longest)
     for step in program.walk():
         flops.add(step.flops * step.times, _names(step))
     for part in _programs(program):
         for value, s in part.shardings.items():
-            memory.add(held_bytes(s, part.mesh, part.dtypes[value]), {d.name: d.size for d in s.dims})
-    return PaddingShare({name: (known[name], longest[name]) for name in known}, flops.share(), memory.share())
+            memory.add(held_bytes(s, part.mesh, part.dtypes[value]), {d.name: sure(d.size) for d in s.dims})
+    return PaddingShare({name: (filled[name], longest[name]) for name in filled}, flops.share(), memory.share())
 
 
-def _faults(known: Mapping[str, object], sizes: Mapping[str, int]) -> list[str]:
-    unknown = [name for name in known if name not in sizes]
-    wrong = [n for n in known if n in sizes and (as_size(known[n]) is None or known[n] > sizes[n])]
+def _faults(filled: Mapping[str, object], sizes: Mapping[str, int]) -> list[str]:
+    unknown = [name for name in filled if name not in sizes]
+    wrong = [n for n in filled if n in sizes and not 1 <= (as_size(filled[n]) or 0) <= sizes[n]]
     return [f"real names {name!r}, which no tensor has; {nearest(name, sizes)}" for name in unknown] + [
-        f"{name} has {sizes[name]} elements, so 1 to {sizes[name]} are real, not {known[name]!r:.200}" for name in wrong
+        f"{name} has {sizes[name]} elements, so 1 to {sizes[name]} are real, not {filled[name]!r:.200}"
+        for name in wrong
     ]
 
 
@@ -134,7 +135,7 @@ class _Total:
 
 
 def _names(step: Step) -> dict[str, int]:
-    return {dim.name: dim.size for s in (*step.before, step.after) for dim in s.dims}
+    return {dim.name: sure(dim.size) for s in (*step.before, step.after) for dim in s.dims}
 
 
 def _graphs(graph: Graph) -> Iterator[Graph]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtfcore.dtypes import DTYPES
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, refuse, sure
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.rules.choosing import Question, choose
@@ -22,7 +22,7 @@ from mtfcore.rules.pruning import needed
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
-from mtfcore.tensor import LAYOUT, Graph, Like, Op
+from mtfcore.tensor import Graph, Like, Op
 
 
 class Planner:
@@ -44,7 +44,9 @@ class Planner:
         self.loops: dict[int, dict[int, list[tuple[Sharding, int]]]] = {}  # loop → what it makes, place by place
         self.by_place: list[tuple[int, Port]] = []  # of a loop's body: outputs, each in every form
         self.homes: dict[int, Sharding] = {}  # tensor → where its cotangent belongs, if not where it is placed
-        self.everywhere = {id(graph): self}  # graph → its planner, those around and inside loops included
+        self.everywhere: dict[int, Any] = {
+            id(graph): self
+        }  # graph → its planner, those around and inside loops included
 
     # ---- the walk
 
@@ -62,7 +64,8 @@ class Planner:
         outputs = self.outputs() if carries is None else self.body_outputs(carries)
         steps = needed(self.steps, {port.value for port in outputs})
         values = [*[port.value for port in inputs], *[value for step in steps for value in step.outputs]]
-        dtypes, shardings = ({value: known[value] for value in values} for known in (self.dtypes, self.shardings))
+        dtypes = {value: self.dtypes[value] for value in values}
+        shardings = {value: self.shardings[value] for value in values}
         return Program(
             self.graph.name, self.mesh, tuple(inputs), tuple(outputs), steps, self.graph, self.placed,
             dtypes, shardings, self.layout,
@@ -119,7 +122,7 @@ class Planner:
         if isinstance(op.out, Like):
             return self.like(op, op.out)
         try:
-            s = self.layout.place(op.dims, self.mesh) if op.out == LAYOUT else op.out.check(self.mesh)
+            s = op.out.check(self.mesh) if isinstance(op.out, Sharding) else self.layout.place(op.dims, self.mesh)
             summable(s, op.dtype)
         except LayoutError as error:
             raise LayoutError(f"result of {op.params.get('fn', op.kind)}: {error}") from None
@@ -236,7 +239,7 @@ class Planner:
         return (*[self.bytes_of(self.graph.ops[i].dtype) for i in op.inputs], self.bytes_of(op.dtype))
 
     def local_shape(self, s: Sharding) -> list[int]:
-        return [dim.size // self.mesh.group_size(on) for dim, on in zip(s.dims, s.axes, strict=True)]
+        return [sure(dim.size) // self.mesh.group_size(on) for dim, on in zip(s.dims, s.axes, strict=True)]
 
 
 def summable(s: Sharding, dtype: str) -> Sharding:

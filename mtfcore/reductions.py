@@ -25,7 +25,7 @@ from mtfcore.elementwise import (
     subtract,
     where,
 )  # fmt: skip
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.ops import (
     apply,
     apply_out,
@@ -183,8 +183,9 @@ def _float(t: Tensor, about: str) -> Tensor:
 def index(dim: str | Dim, like: Tensor, dtype: object = "i32") -> Tensor:
     """0, 1, 2, … along one dimension: each device makes its own part. `like` is any tensor of the function."""
     found, dtype = _sized(dim, like), canonical(dtype)
-    if dtype == "bool" or cannot_hold(dtype, found.size - 1):
-        raise LayoutError(f"index: {dtype} cannot count to {found.size - 1} along {found}; use 'i32'")
+    last = sure(found.size) - 1
+    if dtype == "bool" or cannot_hold(dtype, last):
+        raise LayoutError(f"index: {dtype} cannot count to {last} along {found}; use 'i32'")
     return like.graph.add(Op("index", (), (found,), dtype))
 
 
@@ -200,7 +201,7 @@ def _sized(dim: str | Dim, like: Tensor) -> Dim:
 
 def one_hot(ids: Tensor, dim: str, dtype: object | None = None, out: str | None = None) -> Tensor:
     """1 where the index along a new last dimension equals `ids`, else 0. `dim` is e.g. "vocab:512"."""
-    size = _sized(dim, _integers(ids, "one_hot", "ids")).size
+    size = sure(_sized(dim, _integers(ids, "one_hot", "ids")).size)
     if cannot_hold(ids.dtype, size - 1):  # narrow ids could not be compared with the last indices
         ids = cast(ids, "i32")
     new = index(dim, ids, ids.dtype)
@@ -233,7 +234,7 @@ def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tens
 
 def argmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = None) -> Tensor:
     """The first index of the largest along `dim` (NaN, where one is), as i32; a split `dim` needs no gathering of t."""
-    size = expect_tensor(t).dim(dim).size
+    size = expect_tensor(t).size(dim)
     t = _seen(settle(t), mask, _end(t, -1), "argmax")
     largest = equal(t, max(t, dim))
     if is_float(t.dtype):
@@ -244,7 +245,7 @@ def argmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = No
 
 def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, Tensor]:
     """The k largest along `dim`, falling, and their indices (i32); `dim` then has size k."""
-    size, k = expect_tensor(t).dim(dim).size, whole_number(k, "top_k: k")
+    size, k = expect_tensor(t).size(dim), whole_number(k, "top_k: k")
     if not 1 <= k <= size:
         raise LayoutError(f"top_k of {t!r}: k is {k}; {dim} has size {size}, so k is 1 to {size}")
     t = settle(t)

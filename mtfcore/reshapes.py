@@ -60,14 +60,14 @@ def _one_name(name: str, about: str) -> str:
 
 def split(t: Tensor, dim: str, into: str, out: str | None = None) -> Tensor:
     """One dimension as several, outer first: `mtf.split(t, "hk", "heads:4 kv")`; one size may be left out."""
-    size = expect_tensor(t).dim(dim).size
+    size = expect_tensor(t).size(dim)
     parts = [t.graph.size(d) for d in parse_dims(into)]
-    known = volume(d for d in parts if d.size is not None)
-    if sum(d.size is None for d in parts) == 1 and size % known == 0:
-        parts = [d if d.size is not None else Dim(d.name, size // known) for d in parts]
+    told = volume(d for d in parts if d.size is not None)
+    if sum(d.size is None for d in parts) == 1 and size % told == 0:
+        parts = [d if d.size is not None else Dim(d.name, size // told) for d in parts]
     text = " ".join(map(str, parts))
     if unknown := [d.name for d in parts if d.size is None]:
-        why = f"{size} does not divide by {known}" if len(unknown) == 1 else "only one size may be left out"
+        why = f"{size} does not divide by {told}" if len(unknown) == 1 else "only one size may be left out"
         raise LayoutError(f"split of {t!r} into '{text}': no size for {', '.join(unknown)}; {why}")
     if volume(parts) != size:
         raise LayoutError(f"split of {t!r}: {dim} has size {size}, but '{text}' makes {volume(parts)}")
@@ -96,7 +96,7 @@ def _replaced(t: Tensor, old: Sequence[str], new: str, out: str | None, about: s
 
 
 def _loose(text: str) -> list[Dim]:
-    return [Dim(*word.split(":")[:1]) for word in text.split()]
+    return [Dim(word.partition(":")[0]) for word in text.split()]
 
 
 def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
@@ -113,7 +113,7 @@ def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
 
 def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) -> Tensor:
     """Elements start … stop-1 along one dimension, which is whole during the operation."""
-    size = expect_tensor(t).dim(dim).size
+    size = expect_tensor(t).size(dim)
     start, stop = whole_number(start, "slice: start"), whole_number(stop, "slice: stop")
     if not 0 <= start < stop <= size:
         raise LayoutError(f"slice of {t!r}: {dim} runs from 0 to {size}, not {start} to {stop}")
@@ -122,8 +122,8 @@ def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) ->
 
 def pad(t: Tensor, dim: str, size: int, value: float = 0.0, out: str | None = None) -> Tensor:
     """Longer along one dimension: filled up to `size` with `value` behind the elements."""
-    if whole_number(size, "pad: size") < expect_tensor(t).dim(dim).size:
-        what = f"{dim} has size {t.dim(dim).size} already, more than {size}"
+    if whole_number(size, "pad: size") < expect_tensor(t).size(dim):
+        what = f"{dim} has size {t.size(dim)} already, more than {size}"
         raise LayoutError(f"pad of {t!r}: {what}; use mtf.slice to cut")
     number = plain_number(value)
     if number is None or cannot_hold(t.dtype, number):

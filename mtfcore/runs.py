@@ -20,7 +20,7 @@ from mtfcore import resident
 from mtfcore.arrays import check_arrays
 from mtfcore.device_pool import attached_devices, attached_mesh, idle_note, inside, launch, simulated_mesh
 from mtfcore.dtypes import long_name
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.mesh import DeviceLike, Mesh
 from mtfcore.notation import as_whole
 from mtfcore.sharding import Sharding
@@ -66,7 +66,7 @@ class Run:
         return self._mapped(record=False)
 
     @cached_property
-    def compiled(self) -> Callable:
+    def compiled(self) -> Any:
         import jax
 
         return jax.jit(self.fn)
@@ -103,9 +103,9 @@ class Run:
         everywhere = PartitionSpec(program.mesh.names or None)
 
         def local(*arrays: Any) -> Any:
-            arrays = [_as_partial(mask, port, a, program.mesh) for port, a in zip(program.inputs, arrays, strict=True)]
+            own = [_as_partial(mask, port, a, program.mesh) for port, a in zip(program.inputs, arrays, strict=True)]
             kept: Record | None = {} if record else None
-            outputs = interpret(program, arrays, kept)
+            outputs = interpret(program, own, kept)
             if kept is not None:
                 return {path: value[None] for path, value in kept.items()}
             return [_stackable(port, value) for port, value in zip(program.outputs, outputs, strict=True)]
@@ -123,8 +123,8 @@ class Run:
         *outer, number = self.path(step)
         program = self.program
         for place in outer:
-            program = program.steps[place].body
-        made = {s.output: (n,) for n, s in enumerate(program.steps)}
+            program = sure(program.steps[place].body)
+        made: dict[int, tuple[int, ...]] = {s.output: (n,) for n, s in enumerate(program.steps)}
         made |= {value: (OUTPUT, n, k) for n, s in enumerate(program.steps) for k, value in enumerate(s.more, 1)}
         made |= {port.value: (INPUT, n) for n, port in enumerate(program.inputs)}
         return [self._value((*outer, *made[value]), device, turn) for value in program.steps[number].inputs]

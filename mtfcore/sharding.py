@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.dtypes import itemsize
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.mesh import DeviceLike, Mesh, as_mesh
 from mtfcore.notation import (
     NAME_RULE,
@@ -31,6 +31,9 @@ from mtfcore.notation import (
     parse_paper,
 )  # fmt: skip
 from mtfcore.placing import Axes, axis_twice, placed_by, uneven
+
+if TYPE_CHECKING:
+    from jax.sharding import NamedSharding, PartitionSpec
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -86,6 +89,7 @@ class Sharding:
         dims, entries = parse_dims(dims), _entries(spec)
         if len(entries) > len(dims):
             raise LayoutError(f"{spec} has {len(entries)} entries for the {len(dims)} dimensions {_names(dims)}")
+        axes: list[Any]
         axes = [() if entry is None else (entry,) if isinstance(entry, str) else entry for entry in entries]
         partial = tuple(sorted(getattr(spec, "unreduced", ())))
         faults = [
@@ -112,7 +116,7 @@ class Sharding:
         """The whole tensor's sizes; refuses where one is unknown."""
         if missing := [dim.name for dim in self.dims if dim.size is None]:
             raise LayoutError(f"the size of {', '.join(missing)} is not known in '{self}'; write e.g. {missing[0]}:64")
-        return tuple(dim.size for dim in self.dims)
+        return tuple(sure(dim.size) for dim in self.dims)
 
     def used(self) -> Axes:
         """Every mesh axis that splits a dimension, in dimension order."""
@@ -165,7 +169,7 @@ class Sharding:
         mesh = as_mesh(mesh)
         return mesh.size // mesh.group_size((*self.check(mesh).used(), *self.partial))
 
-    def partition_spec(self) -> object:
+    def partition_spec(self) -> PartitionSpec:
         """The same placement as a `jax.sharding.PartitionSpec` (which cannot say partial sums: refused)."""
         if self.partial:
             raise LayoutError(
@@ -176,7 +180,7 @@ class Sharding:
 
         return PartitionSpec(*[None if not on else on[0] if len(on) == 1 else on for on in self.axes])
 
-    def named_sharding(self, devices: object) -> object:
+    def named_sharding(self, devices: Any) -> NamedSharding:
         """The same placement as a `jax.sharding.NamedSharding`; `devices` is a `jax.sharding.Mesh`, or a `Mesh`
 
         to be laid on simulated devices.
@@ -186,7 +190,8 @@ class Sharding:
         if isinstance(devices, Mesh):
             from mtfcore.device_pool import simulated_mesh
 
-            devices = simulated_mesh(self.check(devices) and devices)
+            self.check(devices)
+            devices = simulated_mesh(devices)
         return NamedSharding(devices, self.partition_spec())
 
     def same_sets(self, other: Sharding) -> bool:
@@ -204,7 +209,7 @@ class Sharding:
         return Sharding.of(self.dims, kept, tuple(axis for axis in self.partial if axis not in axes))
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._hash  # type: ignore[attr-defined]  # set beside the fields, which alone are compared and shown
 
     def __reduce__(self) -> tuple:
         return Sharding.of, (self.dims, self.axes, self.partial)  # hashes of texts differ between processes

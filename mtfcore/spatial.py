@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mtfcore.dims import Dim
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.notation import PARTIAL, as_whole, is_name, parse
 from mtfcore.ops import apply, apply_out, common_graph, expect_tensor, flag, out_dims, same_dtype, wanted, whole_number
 from mtfcore.tensor import Tensor
@@ -44,7 +44,7 @@ class Reach(NamedTuple):
 
 def shift(t: Tensor, dim: str, by: int, wrap: bool = False, out: str | None = None) -> Tensor:
     """y[i] = t[i - by] along one dimension; at the border zeros, or what left at the other end (`wrap`)."""
-    size, by = expect_tensor(t).dim(dim).size, whole_number(by, "shift: by")
+    size, by = expect_tensor(t).size(dim), whole_number(by, "shift: by")
     wrap = flag(wrap, "shift: wrap")
     by = by % size if wrap else max(-size, min(by, size))
     return apply_out("shift", [t], t.dims, t.dtype, out, "shift", dim=dim, by=by, wrap=wrap)
@@ -62,18 +62,18 @@ def windows(t: Tensor, dim: str, size: int, into: str, padding: Padding = "same"
     size = whole_number(size, "windows: size")
     before, after = _pads(padding, size, length, about)
     reach = Reach(dim, into, size, before, after)
-    dims = (*[Dim(dim, reached(reach, d.size)) if d.name == dim else d for d in t.dims], Dim(into, size))
+    dims = (*[Dim(dim, reached(reach, t.size(dim))) if d.name == dim else d for d in t.dims], Dim(into, size))
     return apply_out("windows", [t], dims, t.dtype, out, "windows", reaches=(reach,))
 
 
 def overlap_add(t: Tensor, dim: str, into: str, padding: Padding = "same", out: str | None = None) -> Tensor:
     """The transpose of `windows`: y[i] is the sum of t[i - j + before, j] over j; `into` is summed away."""
-    length, size, about = expect_tensor(t).dim(dim), t.dim(into).size, f"overlap_add of {t!r}"
+    length, size, about = expect_tensor(t).dim(dim), t.size(into), f"overlap_add of {t!r}"
     refuse([f"dim and into are both {dim!r}; into is the dimension that counts the window's elements"] * (dim == into))
     if t.dtype == "bool":
         raise LayoutError(f"{about}: dtype is bool, which has no sums; use mtf.cast(t, 'f32')")
     before, after = _pads(padding, size, None, about)
-    longer = length.size - before - after + size - 1
+    longer = t.size(dim) - before - after + size - 1
     if longer < 1:
         raise LayoutError(f"{about}: {length} with {before} zeros before and {after} after leaves nothing")
     dims = tuple(Dim(dim, longer) if d.name == dim else d for d in t.dims if d.name != into)
@@ -99,16 +99,17 @@ def _pads(padding: Padding, size: int, dim: Dim | None, about: str) -> tuple[int
     if not all(0 <= zeros < size for zeros in pair):
         raise LayoutError(f"{about}: padding is {padding!r}; each side takes 0 to {size - 1} zeros (the window's "
                           "size less one)")  # fmt: skip
-    if dim is not None and dim.size + sum(pair) < size:
-        most = dim.size + sum(pair)
+    if dim is not None and (most := sure(dim.size) + sum(pair)) < size:
         raise LayoutError(f"{about}: a window of {size} does not fit into {dim} with {sum(pair)} zeros; the size is "
                           f"at most {most}, or use padding='same'")  # fmt: skip
     return pair
 
 
 def _pair(padding: object) -> tuple[int, int] | None:
-    numbers = tuple(map(as_whole, padding)) if isinstance(padding, (tuple, list)) else ()
-    return numbers if len(numbers) == 2 and None not in numbers else None
+    if not isinstance(padding, (tuple, list)) or len(padding) != 2:
+        return None
+    before, after = map(as_whole, padding)
+    return None if before is None or after is None else (before, after)
 
 
 # ---- convolution ------------------------------------------------------------------------------------------------
@@ -138,8 +139,8 @@ def _reaches(x: Tensor, w: Tensor, spatial: Mapping[str, str], padding: Padding)
     faults += [f"{k!r} is in x too; rename it in one of them" for k in kernels if k in x.names]
     refuse(faults, about)
     pairs = [(x.dim(d), w.dim(k)) for d, k in spatial.items()]
-    pads = [_pads(padding, k.size, d, f"{about}, {d.name}") for d, k in pairs]
-    return tuple(Reach(d.name, k.name, k.size, *pad) for (d, k), pad in zip(pairs, pads, strict=True))
+    pads = [_pads(padding, sure(k.size), d, f"{about}, {d.name}") for d, k in pairs]
+    return tuple(Reach(d.name, k.name, sure(k.size), *pad) for (d, k), pad in zip(pairs, pads, strict=True))
 
 
 def _conv(kind: str, x: Tensor, w: Tensor, reaches: tuple[Reach, ...], out: str, flip: bool) -> Tensor:
@@ -149,16 +150,16 @@ def _conv(kind: str, x: Tensor, w: Tensor, reaches: tuple[Reach, ...], out: str,
     if dtype == "bool":
         raise LayoutError(f"{about}: dtype is bool, which has no sums; use mtf.cast(t, 'f32')")
     slid = {reach.by: reach for reach in reaches}
-    known = {dim.name: dim for dim in (*x.dims, *w.dims) if dim.name not in slid}
+    there = {dim.name: dim for dim in (*x.dims, *w.dims) if dim.name not in slid}
     clash = [d.name for d in w.dims if d.name in x.names and x.dim(d.name) != d]
-    refuse([f"{n} has sizes {x.dim(n).size} and {w.dim(n).size}; one name has one size" for n in clash], about)
-    known |= {r.dim: Dim(r.dim, reached(r, x.dim(r.dim).size)) for r in reaches}
-    dims = out_dims(graph, out, known, about)
+    refuse([f"{n} has sizes {x.size(n)} and {w.size(n)}; one name has one size" for n in clash], about)
+    there |= {r.dim: Dim(r.dim, reached(r, x.size(r.dim))) for r in reaches}
+    dims = out_dims(graph, out, there, about)
     named = [item.name for item in parse(out) if item.name != PARTIAL]
     faults = [f"out leaves out {r.dim!r}, along which the kernel slides" for r in reaches if r.dim not in named]
     faults += [f"out names {n!r}, {'which the kernel uses up' if n in slid else 'which no operand has'}; "
-               f"{nearest(n, known)}" for n in named if n not in known]  # fmt: skip
-    lost = [n for n in known if n not in named and not (n in x.names and n in w.names) and n not in spatial_of(reaches)]
+               f"{nearest(n, there)}" for n in named if n not in there]  # fmt: skip
+    lost = [n for n in there if n not in named and not (n in x.names and n in w.names) and n not in spatial_of(reaches)]
     faults += [f"out leaves out {n!r}, which one operand alone has; name it in out, or use mtf.sum first" for n in lost]
     refuse(faults, f"{about}, out='{out}'")
     goal = wanted(out, dims, "conv")

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtfcore.dtypes import is_float, itemsize
+from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.notation import format_axes
 from mtfcore.numbers import count
@@ -97,7 +98,7 @@ class Step:
         if self.kind in ("edge", "extend", "trim", "fold"):
             return f"{self.kind} of {self.params['dim']}"
         if self.kind == "repeat":
-            return f"repeat {self.body.name} x {self.times}"
+            return f"repeat {sure(self.body).name} x {self.times}"
         if self.kind == "reduce":  # over a split dimension each device's result differs until the all-reduce
             parted = any(on and name not in self.after.names for s in self.before for name, on in s.on.items())
             return f"{self.params['fn']}{' of each part' if parted else ''}"
@@ -254,7 +255,7 @@ def held_bytes(sharding: Sharding, mesh: Mesh, dtype: str) -> int:
     """Bytes of one device's part, without the checks of `Sharding.bytes_per_device` (the rules have made them)."""
     n = itemsize(dtype)
     for dim, on in zip(sharding.dims, sharding.axes, strict=True):
-        n *= dim.size
+        n *= sure(dim.size)
         for axis in on:
             n //= mesh[axis]
     return n

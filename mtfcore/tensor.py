@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtfcore.dims import Dim
-from mtfcore.errors import LayoutError, nearest
+from mtfcore.errors import LayoutError, nearest, sure
 from mtfcore.sharding import Sharding
 
 LAYOUT = "layout"  # wanted where the layout says
@@ -144,6 +144,10 @@ class Tensor:
             if isinstance(name, str) and dim.name == name:
                 return dim
         raise LayoutError(f"{self} has no dimension {name!r}; {nearest(name, self.names)}")
+
+    def size(self, name: str) -> int:
+        """How many places one of its dimensions has; refuses names that it lacks."""
+        return sure(self.dim(name).size)
 
     def __repr__(self) -> str:
         return f"{self.graph.label(self.number)}[{', '.join(map(str, self.dims))}]"

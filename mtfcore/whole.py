@@ -17,7 +17,7 @@ from mtfcore.arrays import check_arrays, no_numbers
 from mtfcore.device_pool import launch, simulated_mesh
 from mtfcore.dims import Dim
 from mtfcore.dtypes import canonical, is_float, long_name
-from mtfcore.errors import refuse
+from mtfcore.errors import refuse, sure
 from mtfcore.functions import Function
 from mtfcore.platforms import settle
 from mtfcore.runs import expect_program, unpack
@@ -54,7 +54,7 @@ def _apply(graph: Graph, op: Op, arrays: list[Any], partitioned: bool) -> Any:
     if op.kind in ("reshard", "settle"):
         return arrays[0]
     names = tuple(graph.ops[i].names for i in op.inputs)
-    call = Call(names, op.names, tuple(dim.size for dim in op.dims), op.dtype, op.params)
+    call = Call(names, op.names, tuple(sure(dim.size) for dim in op.dims), op.dtype, op.params)
     kernels = KERNELS | BY_TAPS if partitioned else KERNELS
     return kernels[op.kind](call, *arrays)
 

@@ -35,11 +35,12 @@ def gradients(loss: Tensor, params: Params) -> Any:
     Each has the dimensions, dtype and placement of its parameter; one that the loss does not depend on gives zeros.
     Raises `LayoutError` for a loss with dimensions, integers, and tensors of another function.
     """
-    single = isinstance(params, Tensor)
-    if not single and not isinstance(params, (Mapping, list, tuple)):
+    if not isinstance(params, (Tensor, Mapping, list, tuple)):
         raise LayoutError(f"gradients: params is {type(params).__name__} {params!r:.200}; expected tensors of this "
                           "function: one, a sequence or a mapping")  # fmt: skip
-    named = dict(params) if isinstance(params, Mapping) else dict(enumerate([params] if single else params))
+    single = isinstance(params, Tensor)
+    listed = [params] if isinstance(params, Tensor) else params
+    named: dict[Any, Tensor] = dict(listed) if isinstance(listed, Mapping) else dict(enumerate(listed))
     graph = _check(loss, named)
     numbers = {name: graph.adopt(t) for name, t in named.items()}
     walk = Walk(graph, list(numbers.values()), graph, Primals(graph, graph), pull_loop)

@@ -51,7 +51,7 @@ class Primal(Tensor):
         self.graph, self._op, self._fetch = into, op, fetch
 
     @property
-    def number(self) -> int:
+    def number(self) -> int:  # type: ignore[override]  # fetched late: setting it would lose what it stands for
         return self._fetch()
 
     @property

@@ -33,6 +33,7 @@ from mtfcore.elementwise import (
     subtract,
     tanh,
 )  # fmt: skip
+from mtfcore.errors import sure
 from mtfcore.ops import apply
 from mtfcore.reductions import index, sum
 from mtfcore.rules.reshaping import groups
@@ -184,7 +185,7 @@ def _pad(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
 def _concat(y: Tensor, xs: Sequence[Tensor], d: Tensor, place: int) -> Tensor:
     dim, start = y.op.params["dim"], 0
     for x in xs[:place]:
-        start += x.dim(dim).size
+        start += sure(x.dim(dim).size)
     dims = tuple(xs[place].dim(name) for name in y.names)
     return apply("window", [laid_out(d, y.dims)], dims, d.dtype, None, dim=dim, start=start)
 

@@ -95,12 +95,13 @@ class Walk:
         operands = [i for i in op.inputs if i in self.depends]
         if op.kind == "einsum":
             return tuple(i for i in operands if self.uses.get(i) == 1)
-        fn = op.params.get("fn") if op.kind == "pointwise" else op.kind
+        fn = op.params["fn"] if op.kind == "pointwise" else op.kind
         scaled = {"multiply": len(operands) == 1, "divide": operands == [*op.inputs[:1]]}
         if fn not in LINEAR and not scaled.get(fn):
             return None
         found = [self.later(i) for i in operands]
-        return None if None in found else tuple(dict.fromkeys(n for part in found for n in part))
+        parts = [part for part in found if part is not None]
+        return tuple(dict.fromkeys(n for part in parts for n in part)) if len(parts) == len(found) else None
 
     def total(self, number: int) -> Tensor:
         """All that a tensor received, added up once, where the tensor lies."""

@@ -18,6 +18,7 @@ import numpy as np
 from mtfcore.compiling.schedule import Schedule, Slot
 from mtfcore.counting.facts import Bytes, sent_bytes
 from mtfcore.counting.hlo_text import collective
+from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.notation import format_axes
 from mtfcore.numbers import format_bytes
@@ -71,7 +72,7 @@ def collectives(schedule: Schedule, mesh: Mesh) -> list[Sent]:
 
 
 def _sent(slot: Slot, schedule: Schedule, mesh: Mesh) -> Sent:
-    counts = collective(slot.instruction, slot.kind, slot.home, schedule.module)
+    counts = collective(slot.instruction, sure(slot.kind), slot.home, schedule.module)
     arrays = (*counts.collectives, *counts.free)
     groups = arrays[0].groups
     axes, whole = axes_of(groups, mesh)
@@ -87,7 +88,7 @@ def _sent(slot: Slot, schedule: Schedule, mesh: Mesh) -> Sent:
 def _kind(slot: Slot) -> str:
     """A TPU's fusion of an all-reduce and the slice of each device's own part is a reduce-scatter."""
     calls = slot.inside.attributes.get("calls", "") if slot.inside else ""
-    return "reduce_scatter" if calls.lstrip("%").startswith("all-reduce-scatter") else slot.kind
+    return "reduce_scatter" if calls.lstrip("%").startswith("all-reduce-scatter") else sure(slot.kind)
 
 
 def _step(slot: Slot) -> str:

@@ -128,7 +128,7 @@ def _written(i: Instruction, slot: Slot, module: Module) -> int:
     """Bytes of the result that are written: of an array updated in place, the update alone."""
     if i.opcode == "dynamic-update-slice":
         return _bytes(slot.home.operand(i, 1))
-    return _root_bytes(slot.fused, slot.fused.root, module) if slot.fused else _bytes(i)
+    return _root_bytes(slot.fused, slot.fused.result, module) if slot.fused else _bytes(i)
 
 
 def _root_bytes(home: Computation, made: Instruction, module: Module) -> int:
@@ -140,7 +140,7 @@ def _root_bytes(home: Computation, made: Instruction, module: Module) -> int:
         return _root_bytes(home, home.operand(made, 0), module)
     if made.opcode == "fusion":
         inner = module.called(made.attributes["calls"], made)
-        return _root_bytes(inner, inner.root, module)
+        return _root_bytes(inner, inner.result, module)
     return _bytes(made)
 
 

@@ -11,7 +11,7 @@ often, is the same data. What fits nothing stands alone: planned and gone, or ad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mtfcore.compiling.collectives import Sent
@@ -89,7 +89,7 @@ class _Pairing:
                 rest = _without(rest, named.step.n_bytes) if len(rest) > 1 else []
             self.open += [(sent, n_bytes) for n_bytes in rest]
 
-    def by_size(self, alike: object) -> None:
+    def by_size(self, alike: Callable[[Planned, Sent, int], bool]) -> None:
         left = []
         for sent, n_bytes in self.open:
             linked = {id(p) for p, _ in self.links}

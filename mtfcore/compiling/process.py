@@ -29,7 +29,7 @@ from typing import IO, Any
 
 from mtfcore.compiling.messages import Ended, Stopped, TooLate, receive, send
 from mtfcore.compiling.turns import Turns
-from mtfcore.errors import DeviceError
+from mtfcore.errors import DeviceError, sure
 from mtfcore.platforms import ANSWERS
 
 IDLE_SECONDS = 600.0  # after so long without a request the child ends
@@ -118,8 +118,9 @@ class Worker:
         if self.pid is None:
             self._start(wait)
         try:
-            send(self._child.stdin.fileno(), request)
-            return receive(self._child.stdout.fileno(), seconds, wait.is_stopped)
+            child = sure(self._child)
+            send(sure(child.stdin).fileno(), request)
+            return receive(sure(child.stdout).fileno(), seconds, wait.is_stopped)
         except TooLate as error:
             self.stop()
             raise DeviceError(f"compiling took longer than {seconds:g} s and was stopped") from error
@@ -135,7 +136,7 @@ class Worker:
             raise
 
     def _ended_idle(self) -> bool:
-        return self._child.wait() == 0
+        return sure(self._child).wait() == 0
 
     def _start(self, wait: Wait) -> None:
         self.close()
@@ -171,15 +172,16 @@ class Worker:
         """Stop, and give back the pipe."""
         self.stop()
         for end in (self._child.stdin, self._child.stdout, self._said) if self._child else ():
-            end.close()
+            sure(end).close()
         self._child = self._said = None
 
     def _last_words(self, most: int = 12) -> str:
         if self._stopped:
             return STOPPED
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()[-most:]
-        status = self._child.returncode
+        said_file = sure(self._said)
+        said_file.seek(0)
+        lines = said_file.read().decode(errors="replace").strip().splitlines()[-most:]
+        status = sure(self._child).returncode
         why = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         said = "\n  ".join(lines) or "(it printed nothing)"
         return f"the compiler's process ended {why}; this one goes on. Its last lines:\n  {said}"

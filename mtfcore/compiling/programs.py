@@ -98,8 +98,8 @@ def _option_faults(donate: object, timeout: object, told: object, stop: object) 
     faults = []
     if not (donate is None or isinstance(donate, str | Sequence | Mapping | set | frozenset)):
         faults.append(f"donate is {donate!r:.100}; names of inputs, such as ['x']")
-    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if timeout is not None and not (is_number and timeout > 0):
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
+    if timeout is not None and not is_number:
         faults.append(f"timeout is {timeout!r:.100}; seconds, more than 0, or None for no limit")
     if not callable(told):
         faults.append(f"told is {told!r:.100}; a function of one text, such as print")

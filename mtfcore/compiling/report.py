@@ -163,7 +163,8 @@ class CompiledReport:
     @property
     def version(self) -> str:
         """`libtpu 0.0.52`."""
-        return re.match(r"libtpu [\w.]+|", self.compiler)[0]
+        found = re.match(r"libtpu [\w.]+", self.compiler)
+        return found[0] if found else ""
 
     def table(self) -> Table:
         """Planned and compiled side by side, memory and times below."""
@@ -189,7 +190,7 @@ class CompiledReport:
     def headline(self) -> str:
         """All of it in one line."""
         what = f"{self.program.name}{' (partitioned by the compiler)' if self.partitioned else ''} for {self.topology}"
-        if self.refusal:
+        if self.refusal or self.memory is None:
             return f"{what}: does not fit, {self.refusal} (compiled)"
         other = f", {len(self.differences)} not as planned" if not self.partitioned else ""
         size = format_bytes(self.memory.total)

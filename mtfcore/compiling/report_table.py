@@ -11,6 +11,7 @@ from mtfcore.compiling.collectives import Sent
 from mtfcore.compiling.differences import Difference, sent_bytes
 from mtfcore.compiling.matching import Match
 from mtfcore.compiling.timing import ORIGIN
+from mtfcore.errors import sure
 from mtfcore.notation import format_axes
 from mtfcore.numbers import format_bytes, format_seconds
 from mtfcore.tables import Column, Row, Table
@@ -81,7 +82,8 @@ def _notes(report: CompiledReport) -> list[str]:
     notes = [f"{report.compiler}; the mesh lies {report.wiring.text()}. sends: bytes of one device in one run."]
     if report.refusal:
         return [*notes, f"the compiler: {report.refusal.message}"]
-    notes.append(f"memory of one device (compiled): {report.memory}; in all {format_bytes(report.memory.total)}")
+    memory = sure(report.memory)
+    notes.append(f"memory of one device (compiled): {memory}; in all {format_bytes(memory.total)}")
     parts = (
         f"{report.cycles:,} cycles are {format_seconds(report.compute_seconds)}",
         f"links {format_seconds(report.link_seconds)}",

@@ -72,7 +72,7 @@ class Slot:
     def ends(self) -> str:
         """The flight that ends here; empty if none does."""
         if self.goes_on:
-            target = self.home.root.attributes.get("custom_call_target", "").strip('"')
+            target = self.home.result.attributes.get("custom_call_target", "").strip('"')
             return self.flight if target == ASYNC_DONE else ""
         return self._started() if self.opcode.endswith("-done") else ""
 
@@ -128,7 +128,7 @@ class Schedule:
 def read(text: str) -> Schedule:
     """Read the text of one compiled module."""
     module = parse(text)
-    return Schedule(module, tuple(_slots(module, module.entry, 1)))
+    return Schedule(module, tuple(_slots(module, module.start, 1)))
 
 
 def _opened(order: tuple[Slot, ...]) -> Iterator[Slot]:

@@ -14,12 +14,14 @@ Next file to read: `timeline_text`, which keeps it in 8 kB.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mtfcore.compiling.timing import ORIGIN, Event, Link, Took, Walk, walked
-from mtfcore.errors import LayoutError, nearest
+from mtfcore.dims import Dim
+from mtfcore.errors import LayoutError, nearest, sure
 from mtfcore.steps import Program, Step
 
 if TYPE_CHECKING:
@@ -152,10 +154,14 @@ def _planned(report: CompiledReport) -> dict[str, str]:
 
 def layer(walk: Walk) -> tuple[Walk, int]:
     """One turn of the loop whose own turns, loops in them left out, take longest; and how many there are in all."""
-    found = [(event.turn, event.slot.times * _turns(event)) for event in _loops(walk)]
+    found = [(sure(event.turn), event.slot.times * _turns(event)) for event in _loops(walk)]
     if not found:
         raise LayoutError("this program has no loop, so there is no layer to show; which='step' shows all of it")
-    return max(found, key=lambda pair: pair[1] * (pair[0].took.seconds - sum(e.seconds for e in _own_loops(pair[0]))))
+    return max(found, key=lambda pair: pair[1] * (pair[0].took.seconds - _in_loops(pair[0])))
+
+
+def _in_loops(walk: Walk) -> float:
+    return math.fsum(event.seconds for event in _own_loops(walk))
 
 
 def _own_loops(walk: Walk) -> list[Event]:
@@ -165,7 +171,7 @@ def _own_loops(walk: Walk) -> list[Event]:
 def _loops(walk: Walk) -> Iterator[Event]:
     for event in _own_loops(walk):
         yield event
-        yield from _loops(event.turn)
+        yield from _loops(sure(event.turn))
 
 
 def _turns(event: Event) -> int:
@@ -204,12 +210,13 @@ def _bars(walk: Walk, lanes: Mapping[Link, str], planned: Mapping[str, str]) -> 
         else:
             exposed = sum(max(min(end, b) - max(event.start, a), 0.0) for a, b in waits)
             on = tuple(dict.fromkeys(lanes[link] for link in event.links if link in lanes))
-            yield Bar(event.sent.kind, name, step, on, event.start, end, event.seconds, exposed)
+            yield Bar(sure(event.sent).kind, name, step, on, event.start, end, event.seconds, exposed)
 
 
 def _loop(event: Event, lanes: Mapping[Link, str], planned: Mapping[str, str]) -> Iterator[Bar]:
     """All turns at once: what they compute, what they wait for, and each group of lanes that they keep busy."""
-    turns, took, inner = _turns(event), event.turn.took, list(_bars(event.turn, lanes, planned))
+    turn = sure(event.turn)
+    turns, took, inner = _turns(event), turn.took, list(_bars(turn, lanes, planned))
     whole = Bar("loop", event.slot.instruction.name, event.slot.step, (COMPUTE,), event.start,
                 event.start + event.seconds, turns * took.compute_seconds, parts=turns,
                 cycles=turns * sum(bar.cycles for bar in inner))  # fmt: skip
@@ -243,5 +250,5 @@ def _words(step: Step) -> str:
     return f"einsum {' , '.join(_names(s.dims) for s in step.before)} → {_names(step.after.dims)}"
 
 
-def _names(dims: Sequence[object]) -> str:
+def _names(dims: Sequence[Dim]) -> str:
     return " ".join(dim.name for dim in dims) or "()"

@@ -94,7 +94,7 @@ def _parts(took: Took) -> list[float]:
 # ---- reading
 
 
-def read(data: object) -> Timeline:
+def read(data: Any) -> Timeline:
     """The timeline of plain data; every fault at once."""
     faults = list(_faults(data))
     refuse(faults, "a timeline's data")

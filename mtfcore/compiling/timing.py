@@ -103,7 +103,7 @@ def walked(schedule: Schedule, sent: Sequence[Sent], wired: Wiring, model: str =
 def link_seconds(one: Sent, wired: Wiring, at: Rates) -> float:
     """What one collective takes each time, by itself."""
     if one.kind == "permute":
-        legs, loads = route_pairs(one.groups, wired, at.how.way)
+        legs, loads = route_pairs(tuple((start, end) for start, end in one.groups), wired, at.how.way)
         return float(collective_time("permute", one.n_bytes, legs, at, loads).total) if legs else 0.0
     kind = "all_gather" if one.kind == "broadcast" else one.kind
     return float(collective_time(kind, one.n_bytes, wired.legs(one.axes), at).total)
@@ -158,7 +158,9 @@ def _send(slot: Slot, what: _Sends, clock: _Clock) -> None:
 
 def _wait(name: str, clock: _Clock) -> None:
     flying = clock.flying.pop(name, None)
-    waits = max(0.0, flying.start + flying.seconds - clock.now) if flying else 0.0
+    if flying is None:
+        return
+    waits = max(0.0, flying.start + flying.seconds - clock.now)
     if waits:
         clock.events.append(Event("waits", flying.slot, clock.now, waits, flying.sent))
     clock.now += waits

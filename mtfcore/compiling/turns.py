@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from mtfcore.errors import DeviceError
+from mtfcore.errors import DeviceError, sure
 from mtfcore.machine import Machine
 from mtfcore.numbers import count
 
@@ -88,12 +88,12 @@ class Turns:
             if before or len(taken) >= self.slots(len(taken)):
                 return None, waiting_words(len(taken), before)
             free = next(name for n in range(len(taken) + 1) if (name := f"slot-{n}") not in taken)
-            return _lock(self.folder / free), ""
+            return _lock(sure(self.folder) / free), ""
 
     @contextlib.contextmanager
     def _ticket(self) -> Iterator[str]:
         """A place in the queue, given up at the end."""
-        path = self.folder / f"ticket-{time.time_ns():020d}-{os.getpid()}"
+        path = sure(self.folder) / f"ticket-{time.time_ns():020d}-{os.getpid()}"
         with self._door():
             file = _lock(path)
         try:
@@ -118,7 +118,7 @@ class Turns:
     def _locked(self, pattern: str) -> set[str]:
         """The names of the files that somebody has a lock on; tickets of those that are gone are removed."""
         found = set()
-        for path in self.folder.glob(pattern):
+        for path in sure(self.folder).glob(pattern):
             if mine := _lock(path):
                 if path.name.startswith("ticket-"):
                     path.unlink(missing_ok=True)

@@ -108,7 +108,7 @@ def slice_devices(target: Target) -> dict[tuple[int, int, int, int], Any]:
     """The devices of a slice that is not there, by their places."""
     from jax.experimental import topologies
 
-    found = topologies.get_topology_desc(topology_name=target.name, platform="tpu", **target.options)
+    found: Any = topologies.get_topology_desc(topology_name=target.name, platform="tpu", **target.options)
     return {(*device.coords, device.core_on_chip): device for device in found.devices}
 
 

@@ -39,8 +39,8 @@ def sent_bytes(kind: str, n_bytes: Bytes, group_size: int) -> Bytes:
     if g == 1:
         return 0
     share = Fraction(g - 1, g)
-    factor = {"all_gather": g - 1, "reduce_scatter": share, "all_reduce": 2 * share, "all_to_all": share}
-    return plain(n * factor.get(kind, 1))
+    factors = {"all_gather": Fraction(g - 1), "reduce_scatter": share, "all_reduce": 2 * share, "all_to_all": share}
+    return plain(n * factors.get(kind, Fraction(1)))
 
 
 def plain(number: Bytes) -> Bytes:
@@ -207,8 +207,8 @@ class Counts:
 
     def weight(self) -> tuple:
         """What makes one branch dearer than another: bytes first, then FLOPs."""
-        work = self.flops + self.outside_flops, self.elementwise_flops + self.outside_elementwise_flops
-        return (self.link_bytes, *work)
+        elementwise = (self.elementwise_flops or 0) + self.outside_elementwise_flops
+        return (self.link_bytes, self.flops + self.outside_flops, elementwise)
 
     def __str__(self) -> str:
         from mtfcore.counting.show import text_table

@@ -68,6 +68,13 @@ class Computation:
     instructions: dict[str, Instruction] = field(default_factory=dict)
     root: Instruction | None = None
 
+    @property
+    def result(self) -> Instruction:
+        """What it returns; one without is refused as cut off."""
+        if self.root is None:
+            raise ValueError(f"HLO line {self.line}: computation %{self.name} has no ROOT")
+        return self.root
+
     @cached_property
     def parameters(self) -> dict[int, Instruction]:
         return {int(i.inputs): i for i in self.instructions.values() if i.opcode == "parameter"}
@@ -84,6 +91,13 @@ class Module:
     header: str
     computations: dict[str, Computation] = field(default_factory=dict)
     entry: Computation | None = None
+
+    @property
+    def start(self) -> Computation:
+        """The computation that the module begins with; `parse` refuses a text without one."""
+        if self.entry is None:
+            raise ValueError("HLO module without an ENTRY computation")
+        return self.entry
 
     def devices(self) -> int:
         """All of them: partitions times replicas."""

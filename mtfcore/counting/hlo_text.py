@@ -39,7 +39,7 @@ def count_hlo_text(text: str) -> Counts:
     if not isinstance(text, str):
         raise TypeError(f"count_hlo_text expected the text that compiled.as_text() prints, got {type(text).__name__}")
     module = parse(text)
-    counts = _Walk(module).computation(module.entry)
+    counts = _Walk(module).computation(module.start)
     if "is_scheduled=true" not in module.header and "SPMDFullToShardShape" in text:
         counts = replace(counts, notes=(*counts.notes, "not compiled yet: shapes may be those of the whole problem"))
     counts = facts.settled(replace(counts, scope="per device"), "hlo text")
@@ -110,7 +110,7 @@ class _Walk:
 
 def goes_on(i: Instruction, home: Computation) -> bool:
     """Whether a fusion only carries on, or ends, a collective that another started: a TPU writes it in each of them."""
-    starts = home.root.attributes.get("custom_call_target", "").strip('"') == ASYNC_START
+    starts = home.result.attributes.get("custom_call_target", "").strip('"') == ASYNC_START
     return chain(i) is not None and not starts
 
 
@@ -131,7 +131,8 @@ def _branches(i: Instruction) -> list[str]:
 
 def collective(i: Instruction, kind: str, home: Computation, module: Module) -> Counts:
     """One collective instruction: an entry for each array that it sends."""
-    notes = ()
+    notes: tuple[str, ...] = ()
+    members: tuple[tuple[int, ...], ...]
     if kind == "permute":
         members = tuple(pairs(i))
         group = facts.linked_devices(members)

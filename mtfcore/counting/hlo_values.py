@@ -31,7 +31,8 @@ def group_sizes(i: Instruction, devices: int) -> set[int]:
         return {int(iota.group(2))}
     mesh = _MESH.match(text)
     if mesh:
-        return {_along_mesh(*mesh.groups(), i)}
+        sizes, axes = mesh.groups()
+        return {_along_mesh(sizes, axes, i)}
     raise i.refuse(f"replica_groups={text[:60]}: expected {{{{0,1}},...}}, [groups,size]<=[...] or mesh[...] {{axes}}")
 
 
@@ -45,7 +46,8 @@ def groups(i: Instruction, devices: int) -> tuple[tuple[int, ...], ...]:
     if iota := _IOTA.match(text):
         count, size, dims, order = iota.groups()
         return _reordered(_integers(dims), _integers(order or ""), int(count), int(size))
-    return _mesh_groups(*_MESH.match(text).groups()) if _MESH.match(text) else ()
+    mesh = _MESH.match(text)
+    return _mesh_groups(*mesh.groups()) if mesh else ()
 
 
 def _mesh_groups(mesh: str, axes: str) -> tuple[tuple[int, ...], ...]:
@@ -133,10 +135,10 @@ def while_runs(i: Instruction, home: Computation, test: Computation, body: Compu
     counter, bound = (_element(v) for v in inputs)
     if counter is None:
         return None
-    values = loop.start(counter), loop.bound(inputs[1], bound), loop.step(counter)
-    if None in values:
+    start, end, step = loop.start(counter), loop.bound(inputs[1], bound), loop.step(counter)
+    if start is None or end is None or step is None:
         return None
-    return facts.trip_count(*values, compare.attributes.get("direction", "?"))
+    return facts.trip_count(start, end, step, compare.attributes.get("direction", "?"))
 
 
 def _through(value: Instruction, home: Computation) -> Instruction:
@@ -165,7 +167,7 @@ class _Loop:
         self.given = _through(home.operand(i, 0), home)
 
     def root_compare(self) -> tuple[Instruction | None, list[Instruction]]:
-        return self._opened(_through(self.test.root, self.test), self.test, ("compare",))
+        return self._opened(_through(self.test.result, self.test), self.test, ("compare",))
 
     def _opened(self, value: Instruction, home: Computation, opcodes: tuple[str, ...]) -> tuple:
         """A two-operand instruction and its operands, also where it is wrapped in a fusion of its own."""
@@ -174,7 +176,7 @@ class _Loop:
         if value.opcode not in ("fusion", "call"):
             return None, []
         inner = self.module.called(value.attributes.get("calls", value.attributes.get("to_apply", "?")), value)
-        root = _through(inner.root, inner)
+        root = _through(inner.result, inner)
         if root.opcode not in opcodes:
             return None, []
         inputs = [_through(inner.operand(root, n), inner) for n in (0, 1)]
@@ -189,7 +191,7 @@ class _Loop:
         return _constant(_through(self.home.operand(self.given, element), self.home))
 
     def returned(self, element: int) -> Instruction | None:
-        root = _through(self.body.root, self.body)
+        root = _through(self.body.result, self.body)
         return _through(self.body.operand(root, element), self.body) if root.opcode == "tuple" else None
 
     def bound(self, value: Instruction, element: int | None) -> int | None:

@@ -38,7 +38,7 @@ def while_runs(eqn: Any) -> int | None:
     i = carries.index(left)
     bound = _bound(right, test, body, given, n_test, n_body)
     start, step = given[n_test + n_body + i], _step(made.get(_name(body.outvars[i])), body.invars[n_body + i])
-    if None in (start, bound, step):
+    if start is None or bound is None or step is None:
         return None
     return facts.trip_count(start, bound, step, test.eqns[0].primitive.name.upper())
 

@@ -64,7 +64,8 @@ def count(fn: Callable, *args: Any, **kwargs: Any) -> Counts:
     if not callable(fn):
         raise TypeError(f"count(fn, *args) expected a function and its arguments, got {type(fn).__name__}")
     # A jitted function knows its own static arguments; `trace` respects them, make_jaxpr cannot.
-    traced = fn.trace(*args, **kwargs).jaxpr if _is_jitted(fn) else jax.make_jaxpr(fn)(*args, **kwargs)
+    jitted: Any = fn
+    traced = jitted.trace(*args, **kwargs).jaxpr if _is_jitted(fn) else jax.make_jaxpr(fn)(*args, **kwargs)
     return count_jaxpr(traced)
 
 
@@ -117,7 +118,7 @@ def _leaf(eqn: Any, name: str, place: Place) -> Counts:
 
 def _moves(eqn: Any) -> bool:
     before, after = (getattr(v.aval, "sharding", None) for v in (eqn.invars[0], eqn.outvars[0]))
-    return before is None or before.spec != after.spec
+    return before is None or after is None or before.spec != after.spec
 
 
 def _inner_jaxprs(params: Mapping[str, Any]) -> Iterator[Any]:

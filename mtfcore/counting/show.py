@@ -9,6 +9,7 @@ The last file of the counters: facts.py has the Counts that are shown here.
 """
 
 from html import escape
+from typing import Any
 
 from mtfcore.counting.facts import Bytes, Collective, Counts
 from mtfcore.numbers import format_bytes
@@ -65,7 +66,7 @@ def html_table(counts: Counts) -> str:
     return f"<div><b>{escape(headline(counts))}</b>{table}{remarks}</div>"
 
 
-def _html_cell(heading: str, value: object) -> str:
+def _html_cell(heading: str, value: Any) -> str:
     if heading in ("holds", "sends each time", "sends in all"):
         return f'<td style="text-align:right" title="{exact(value)} B">{escape(format_bytes(value))}</td>'
     return f"<td>{escape(str(value))}</td>"

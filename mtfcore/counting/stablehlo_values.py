@@ -37,11 +37,12 @@ def groups(op: Any) -> tuple[tuple[int, ...], ...]:
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 
-    given = op.operation.attributes["replica_groups"]
+    given: Any = op.operation.attributes["replica_groups"]
     if isinstance(given, ir.DenseElementsAttr):
         import numpy as np
 
-        rows = np.asarray(ir.DenseIntElementsAttr(given)).reshape(given.type.shape).tolist()
+        shape = ir.ShapedType(given.type).shape
+        rows = np.asarray(ir.DenseIntElementsAttr(given)).reshape(shape).tolist()
         return tuple(tuple(device for device in row if device >= 0) for row in rows)
     given = stablehlo.ReplicaGroupMeshAxesAttr(given)
     axes = [stablehlo.AxisRefAttr(axis) for axis in given.axes]
@@ -56,7 +57,7 @@ def _along_mesh(op: Any, groups: Any) -> int:
     for axis in map(stablehlo.AxisRefAttr, groups.axes):
         if axis.name not in sizes:
             raise ValueError(f"{op.operation.name}: groups along {axis.name!r}, expected one of {', '.join(sizes)}")
-        part = axis.sub_axis_info  # groups may run along a part of an axis
+        part: Any = axis.sub_axis_info  # groups may run along a part of an axis
         group *= sizes[axis.name] if part is None else stablehlo.SubAxisInfoAttr(part).size
     return group
 
@@ -67,7 +68,8 @@ def _mesh_sizes(op: Any, mesh: Any) -> dict[str, int]:
     from jaxlib.mlir.dialects import sdy, stablehlo
 
     if stablehlo.MeshAttr.isinstance(mesh):
-        return {a.name: a.size for a in map(stablehlo.MeshAxisAttr, stablehlo.MeshAttr(mesh).axes)}
+        axes: Any = stablehlo.MeshAttr(mesh).axes
+        return {a.name: a.size for a in map(stablehlo.MeshAxisAttr, axes)}
     symbol = ir.SymbolTable(_outermost(op))[ir.FlatSymbolRefAttr(mesh).value]
     named = sdy.MeshAttr(symbol.operation.attributes["mesh"])
     return {a.name: a.size for a in map(sdy.MeshAxisAttr, named.axes)}
@@ -143,7 +145,7 @@ def while_runs(op: Any) -> int | None:
         return None
     start, bound = _constant(op.operation.operands[i]), _bound(bound, op, test, body)
     step = _step(_returned(body, i), body, i)
-    if None in (start, bound, step):
+    if start is None or bound is None or step is None:
         return None
     return facts.trip_count(start, bound, step, _direction(compare))
 

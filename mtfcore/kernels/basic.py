@@ -172,7 +172,7 @@ def index(call: Call) -> Array:
     return jnp.arange(call.out_shape[0], dtype=long_name(call.dtype))
 
 
-KERNELS: dict[str, Callable[..., Array]] = {
+KERNELS: dict[str, Callable[..., Any]] = {  # each gives an array; but for what stands in for collectives, see `cutting`
     kernel.__name__: kernel
     for kernel in (
         einsum, pointwise, reduce, gather, scatter, window, part, put, pad, concat, cumsum, top_k, reshape, constant,

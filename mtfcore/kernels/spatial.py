@@ -72,7 +72,8 @@ def overlap(call: Call, array: Array) -> Array:
     columns = [lax.index_in_dim(array, j, last, keepdims=False) for j in range(reach.size)]
     rest = [name for name in names if name != reach.by]
     place = rest.index(reach.dim)
-    total = sum(padded(column, place, j, reach.size - 1 - j) for j, column in enumerate(columns))
+    first, *others = (padded(column, place, j, reach.size - 1 - j) for j, column in enumerate(columns))
+    total = sum(others, first)
     own = lax.slice_in_dim(total, reach.before, total.shape[place] - reach.after, axis=place)
     return _turned(own, rest, call.out_names)
 

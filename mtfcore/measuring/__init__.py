@@ -7,6 +7,7 @@ First file to read: `chip_state`, which tells whether there is a chip; then `mea
 """
 
 import importlib
+from typing import Any
 
 _LATER = {
     "Measured": "measured", "Progress": "measured", "Share": "measured", "WrongAnswer": "checking",
@@ -15,7 +16,7 @@ _LATER = {
 __all__ = ["Measured", "Progress", "Share", "WrongAnswer", "measure", "steps"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'mtfcore.measuring' has no attribute {name!r}")
     return getattr(importlib.import_module(f"mtfcore.measuring.{_LATER[name]}"), name)

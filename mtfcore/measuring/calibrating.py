@@ -29,7 +29,7 @@ from mtfcore.costs.pricing.constants import NEUTRAL, Constants
 from mtfcore.costs.pricing.demands import demands
 from mtfcore.costs.pricing.price import price
 from mtfcore.costs.pricing.step_time import rates
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.measuring import places
 from mtfcore.measuring.fitting import START, Asked, at_an_end, fit, intervals, mixed, sensitivities
 from mtfcore.measuring.usable import ENOUGH, NEEDED, get, needs, nothing, usable
@@ -109,7 +109,7 @@ def calibrate(
 def asked_of(program: Program, record: Any) -> Asked:
     """What a record's program asks of a device, at the chip's published rates; of a share the local steps alone."""
     where, alone = get(record, "where"), bool(get(record, "share"))
-    ran = places.chip_of(where["device_kind"])
+    ran = sure(places.chip_of(where["device_kind"]))
     of = as_topology(where.get("topology") or f"{ran.name}:1")
     if of.chip.name != ran.name:
         raise LayoutError(f"it ran on {ran.name}, and its slice {of} has other chips")
@@ -137,17 +137,17 @@ def _fitted(points: Sequence[tuple[Any, str, Asked]], left_out: list[tuple[str, 
     asked = [each for _, _, each in points]
     if not points:
         raise LayoutError(nothing(None, (), left_out))
-    of = places.chip_of(get(points[0][0], "where")["device_kind"])
-    known = rates(of, "calibrated")
-    prior = {"compute_share": known.compute_share, "hbm_share": known.hbm_share,
-             "link_share": known.how.link_share, "launch_seconds": known.launch_seconds, START: 0.0}  # fmt: skip
+    of = sure(places.chip_of(get(points[0][0], "where")["device_kind"]))
+    now = rates(of, "calibrated")
+    prior = {"compute_share": now.compute_share, "hbm_share": now.hbm_share,
+             "link_share": now.how.link_share, "launch_seconds": now.launch_seconds, START: 0.0}  # fmt: skip
     free, values, between = _settled(asked, prior, seed)
     told = [name for name in free if name in NEUTRAL]
     if not told:
         raise LayoutError(f"calibrate: {count(len(points), 'record')} of {of.name} tell no constant; measure "
                           f"{needs(NEEDED)}")  # fmt: skip
     constants = Constants(
-        of.name, **{name: values[name] for name in NEUTRAL}, busy_axes=known.how.busy_axes,
+        of.name, **{name: values[name] for name in NEUTRAL}, busy_axes=now.how.busy_axes,
         intervals=tuple((name, *between[name]) for name in told), n=len(points),
         **_provenance([record for record, _, _ in points]),
     )  # fmt: skip
@@ -160,7 +160,7 @@ def _settled(asked: Sequence[Asked], prior: Mapping[str, float], seed: int) -> t
     """What can be told, all values, and the intervals: fitted again without each that turns out not to be told."""
     free, values = _told(asked, BEGIN), {**prior}
     while free:
-        values = fit(asked, prior | {name: BEGIN[name] for name in free}, free)
+        values = fit(asked, {**prior, **{name: BEGIN[name] for name in free}}, free)
         if alike := mixed(asked, values, free):
             free.remove(max(alike, key=list(BEGIN).index))  # what starting takes first: then it stays in the others
             values = {**prior}
@@ -171,7 +171,7 @@ def _settled(asked: Sequence[Asked], prior: Mapping[str, float], seed: int) -> t
         loose |= {name: np.inf for name in free if at_an_end(values[name])}
         if not loose:
             return free, values, between
-        free.remove(max(loose, key=loose.get))
+        free.remove(max(loose, key=loose.__getitem__))
         values = {**prior}
     return [], values, {}
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.dims import volume
 from mtfcore.dtypes import is_float, itemsize, long_name
 from mtfcore.measuring import filling
 from mtfcore.measuring.places import free_bytes, near
@@ -51,7 +52,7 @@ def oracle_bytes(graph: Graph) -> int:
     """Bytes of every tensor of a function, whole, those of a loop's turn once: more than `mtf.single` needs."""
     total = 0
     for op in graph.ops:
-        total += math.prod(dim.size for dim in op.dims) * itemsize(op.dtype)
+        total += volume(op.dims) * itemsize(op.dtype)
         total += oracle_bytes(op.params["body"]) if op.kind == "repeat" else 0
     return total
 

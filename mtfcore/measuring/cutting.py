@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Sharding
 from mtfcore.steps import Port, Program, Step
@@ -80,16 +81,17 @@ def _stood_in(step: Step, state: _Cutting) -> Step:
 
 def _loop(step: Step, state: _Cutting) -> Step:
     """A loop that carries the mark behind what it carries itself, and reads its turns' buffers."""
-    body, n, own = without_collectives(step.body), step.params["n_carry"], len(step.body.inputs)
+    whole = sure(step.body)
+    body, n, own = without_collectives(whole), step.params["n_carry"], len(whole.inputs)
     *buffers, mark = body.inputs[own:]
     *results, last = body.outputs
     body = replace(body, inputs=(*body.inputs[:n], mark, *body.inputs[n:own], *buffers),
                    outputs=(*results[:n], last, *results[n:]))  # fmt: skip
     read, old = [state.buffer(port.sharding, port.dtype) for port in buffers], state.mark
     state.mark = state.value(MARK, "f32")
-    first, *more = (*step.outputs[:n], state.mark, *step.outputs[n:])
+    made = [*step.outputs[:n], state.mark, *step.outputs[n:]]
     return replace(
-        step, body=body, output=first, more=tuple(more), params={**step.params, "n_carry": n + 1},
+        step, body=body, output=made[0], more=tuple(made[1:]), params={**step.params, "n_carry": n + 1},
         inputs=(*step.inputs[:n], old, *step.inputs[n:], *read),
         before=(*step.before[:n], MARK, *step.before[n:], *(port.sharding for port in buffers)),
     )  # fmt: skip
@@ -119,7 +121,7 @@ def function_of(alone: Program, n_inputs: int) -> Callable:
     KERNELS.setdefault("stand_in", stand_in)
 
     def local(*arrays: Any) -> list[Any]:
-        *arrays, coordinates = arrays
+        *own, coordinates = arrays
         before = STANDS.set(_standing(alone.mesh, coordinates))
         try:
             own = [_as_partial(mask, port, array, alone.mesh)

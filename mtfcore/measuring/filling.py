@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtfcore.dtypes import is_float, long_name
+from mtfcore.errors import sure
 from mtfcore.steps import Port, Program
 from mtfcore.tensor import Graph
 
@@ -112,7 +113,7 @@ def _looked_up(graph: Graph) -> Iterator[tuple[str, int]]:
         if op.kind in LOOKS_INTO:
             ids = op.inputs[LOOKS_INTO[op.kind]]
             into = graph.ops[op.inputs[1]].dims if op.kind == "gather" else op.dims
-            size = next(dim.size for dim in into if dim.name == op.params["dim"])
+            size = sure(next(dim.size for dim in into if dim.name == op.params["dim"]))
             yield from ((name, size) for name in _inputs_of(graph, ids))
         if op.kind == "repeat":
             body = op.params["body"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from mtfcore.chips import Chip
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.measuring import places
 from mtfcore.measuring.checking import ORACLE_BYTES, ORACLE_FLOPS, WrongAnswer, compared, cpu_device
 from mtfcore.measuring.cutting import function_of, shapes_of, without_collectives
@@ -60,7 +61,7 @@ def _arrays(alone: Program, n_inputs: int, given: Mapping[str, Any] | None, form
     from mtfcore.measuring.filling import fill_parts
 
     begin = 0 if given is None else n_inputs
-    parts = [_part(port, given[port.name], alone.mesh) for port in alone.inputs[:begin]]
+    parts = [_part(port, sure(given)[port.name], alone.mesh) for port in alone.inputs[:begin]]
     own = [launch(jax.device_put, part, at) for part, at in zip(parts, formats, strict=False)]
     made = fill_parts(alone, alone.inputs[begin:], formats[begin:-1])
     at = alone.mesh.coordinates(DEVICE)

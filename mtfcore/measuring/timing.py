@@ -178,7 +178,7 @@ def _peak(program: Program, chip: Any) -> float | None:
     if chip is None or not any(by_type.values()):
         return None
     try:
-        return chip.peak_flops_per_device(max(by_type, key=by_type.get))
+        return chip.peak_flops_per_device(max(by_type, key=by_type.__getitem__))
     except LayoutError:
         return None
 
@@ -188,9 +188,10 @@ def _expect(program: object, on: object, repeats: object, warm_up: object, share
 
     expect_program(program)
     faults = [] if isinstance(on, str) and on in ON else [f"on is {on!r:.100}; {nearest(on, ON)}"]
-    if as_size(repeats) is None or repeats > MOST:
+    if (as_size(repeats) or MOST + 1) > MOST:
         faults.append(f"repeats is {repeats!r:.100}; a whole number, 1 to {MOST:,}")
-    if as_whole(warm_up) is None or not 0 <= warm_up <= MOST:
+    turns = as_whole(warm_up)
+    if turns is None or not 0 <= turns <= MOST:
         faults.append(f"warm_up is {warm_up!r:.100}; a whole number, 0 to {MOST:,}")
     if not isinstance(share, bool) and share != "auto":
         faults.append(f"share is {share!r:.100}; expected True, False or 'auto'")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.measuring import places
 
 ENOUGH = 3  # records that spend much of their time on a constant, or it is not fitted
@@ -31,7 +31,7 @@ def usable(records: Iterable[Any], chip: str | None) -> tuple[list[tuple[Any, st
         if why:
             left_out.append((name, why))
         else:
-            found.append((record, name, places.chip_of(get(record, "where")["device_kind"]).name))
+            found.append((record, name, sure(places.chip_of(get(record, "where")["device_kind"])).name))
     chips = list(dict.fromkeys(of for _, _, of in found))
     if chip is None and len(chips) > 1:
         raise LayoutError(f"calibrate: records of {', '.join(chips)}; say which, e.g. chip={chips[0]!r}")

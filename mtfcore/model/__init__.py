@@ -13,6 +13,7 @@ model is served: `pins`, `serving`, `places`, `reasons`, `head_padding`, `storin
 """
 
 import importlib
+from typing import Any
 
 from mtfcore.model.configs import Config, config
 
@@ -36,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'mtfcore.model' has no attribute {name!r}")
     found = getattr(importlib.import_module(f"mtfcore.model.{_LATER[name]}"), name)

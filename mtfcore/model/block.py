@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import mtfcore as mtf
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.model.configs import Config
 from mtfcore.model.pins import FREE, Pins, Weights, brought, product
 from mtfcore.ops import apply
@@ -131,8 +132,8 @@ def keys_values(
     x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE
 ) -> tuple[Tensor, Tensor]:
     """Keys and values of x, with the heads that their weights have: H (multihead), K (grouped) or none (multiquery)."""
-    names = [(f"{prefix}{kind}k", f"{prefix}{kind}v") for kind in "wb"]
-    k, v = _pair(x, w, *names, f"{prefix}wkv", pins)
+    names, biases = ((f"{prefix}{kind}k", f"{prefix}{kind}v") for kind in "wb")
+    k, v = _pair(x, w, names, biases, f"{prefix}wkv", pins)
     return (rotated(k, turns) if turns else k), v
 
 
@@ -165,11 +166,12 @@ def _pair(
 ) -> tuple[Tensor, Tensor]:
     """x times two weights; or times both at once where they are stored as one, so that what is sent is sent once."""
     if both not in w:
-        return tuple(_projected(x, w, name, bias, pins) for name, bias in zip(names, biases, strict=True))
+        k, v = (_projected(x, w, name, bias, pins) for name, bias in zip(names, biases, strict=True))
+        return k, v
     t = _projected(x, w, both, both.replace("w", "b", 1), pins)
     before = t.dims[t.names.index("pair") - 1]
-    halves = [mtf.slice(t, "pair", n, n + 1) for n in range(2)]
-    return tuple(regrouped(half, f"{before.name} pair", (before,)) for half in halves)
+    k, v = (regrouped(mtf.slice(t, "pair", n, n + 1), f"{before.name} pair", (before,)) for n in range(2))
+    return k, v
 
 
 # ---- what is seen, and where ------------------------------------------------------------------------------------
@@ -194,7 +196,7 @@ def rotary(cfg: Config, at: Tensor, dtype: str) -> Turns:
 
 def rotated(t: Tensor, turns: Turns) -> Tensor:
     """Each pair (element j of the first half of D, element j of the second) turned by its position's angle."""
-    half, (cos, sin) = t.dim("D").size // 2, turns
+    half, (cos, sin) = sure(t.dim("D").size) // 2, turns
     a, b = mtf.slice(t, "D", 0, half), mtf.slice(t, "D", half, 2 * half)
     return mtf.concat([a * cos - b * sin, b * cos + a * sin], "D")
 

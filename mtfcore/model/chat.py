@@ -14,10 +14,10 @@ uses this. Next file to read: `chat_command`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
-from mtfcore.errors import LayoutError, nearest
+from mtfcore.errors import LayoutError, nearest, sure
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model import untrained
 from mtfcore.model.chat_traffic import Sent, axis_words
@@ -56,7 +56,7 @@ class Chat:
     def _put(self, mesh: Mesh | str, prefill: str, decode: str) -> None:
         """A new engine, with nothing read yet; on a refusal all stays as it was."""
         cfg, params, words = fitted(self.model, as_mesh(mesh), self.pad, self._options["slots"])
-        tokenizer = self.model.tokenizer
+        tokenizer = sure(self.model.tokenizer)
         n_tokens = min(len(tokenizer), cfg.vocab)
         try:
             self.engine = Engine(cfg, params, mesh, prefill, decode, n_tokens=n_tokens, **self._options)
@@ -71,7 +71,7 @@ class Chat:
 
     # ---- talking ------------------------------------------------------------------------------------------------
 
-    def say(self, text: str, max_new_tokens: int = 256, **options: Any) -> Iterator[tuple[str, Progress]]:
+    def say(self, text: str, max_new_tokens: int = 256, **options: Any) -> Generator[tuple[str, Progress]]:
         """Read this and answer: pieces of text with the launch that made each; options are those of `Engine.generate`.
 
         Ending the loop early loses nothing: what has been written so far is the answer.
@@ -100,18 +100,19 @@ class Chat:
         self._forget()
         return whole
 
-    def _answer(self, launches: Iterator[Progress]) -> Iterator[tuple[str, Progress]]:
-        stream, made, now = self.model.tokenizer.stream(), [], None
+    def _answer(self, launches: Generator[Progress]) -> Generator[tuple[str, Progress]]:
+        tokenizer = sure(self.model.tokenizer)
+        stream, made, now = tokenizer.stream(), list[int](), None
         try:
             for now in launches:
                 self.sent.add(now.phase, now.program, now.times)
                 made += now.tokens.get(0, [])
                 yield stream.push(*now.tokens.get(0, [])), now
-            if rest := stream.end():
+            if (rest := stream.end()) and now is not None:
                 yield rest, now
         finally:
             launches.close()  # its turn ends here, wherever it is
-            self.messages.append({"role": "assistant", "content": self.model.tokenizer.decode(made)})
+            self.messages.append({"role": "assistant", "content": tokenizer.decode(made)})
 
     def new(self) -> None:
         """Begin again; what the model was told about itself stays."""
@@ -170,8 +171,9 @@ class Chat:
 
 def open_model(model: str | LoadedModel) -> LoadedModel:
     """A model that can chat: by name, by path, or as it was loaded."""
-    found = model if isinstance(model, LoadedModel) else None
-    if found is None:
+    if isinstance(model, LoadedModel):
+        found = model
+    else:
         found = untrained.untrained_model() if model == untrained.NAME else load(model)
     lacks = [name for name in ("tokenizer", "template") if getattr(found, name) is None]
     if lacks:

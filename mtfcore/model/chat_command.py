@@ -118,7 +118,7 @@ class Talk:
 
     def answer(self, text: str) -> None:
         """Write what the model says, as it says it."""
-        n_tokens, phases = 0, []
+        n_tokens, phases = 0, list[str]()
         with stoppable() as stop, contextlib.closing(self.chat.say(text, **self.options)) as pieces:
             for piece, now in pieces:
                 n_tokens += sum(map(len, now.tokens.values()))

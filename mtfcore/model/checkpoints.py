@@ -94,7 +94,7 @@ def _header(metadata: Mapping[str, str] | None, path: Path) -> dict[str, Any]:
     with contextlib.suppress(json.JSONDecodeError):
         header = json.loads(said)
     version = header.pop("version", None) if isinstance(header, dict) else None
-    if version != VERSION:
+    if header is None or version != VERSION:
         raise LayoutError(f"{path.name}: header of version {version}, this library reads version {VERSION}")
     return header
 

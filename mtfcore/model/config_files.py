@@ -189,7 +189,7 @@ def _rotary(found: Mapping[str, Any]) -> dict[str, float]:
     inner = found.get("rope_parameters")
     base = inner.get("rope_theta") if isinstance(inner, dict) else None
     usable = isinstance(base, (int, float)) and not isinstance(base, bool) and 0 < base < math.inf
-    return {"rotary_base": base} if usable else {}
+    return {"rotary_base": float(base)} if base is not None and usable else {}
 
 
 def _left_out(found: Mapping[str, Any]) -> list[str]:

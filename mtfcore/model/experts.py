@@ -62,7 +62,7 @@ def mixture(
     """
     names = _names(x, gate, w_in, w_out, group, tokens)
     _check_options(k, capacity_factor, activation)
-    n_tokens, n_experts = x.dim(tokens).size, gate.dim(names.choice).size
+    n_tokens, n_experts = x.size(tokens), gate.size(names.choice)
     capacity = min(n_tokens, math.ceil(n_tokens * k * capacity_factor / n_experts))
     likely = mtf.softmax(_f32(mtf.einsum(x, gate, out=f"{group} {tokens} {names.choice}")), names.choice)
     choices = chosen(likely, names.choice, tokens, k, capacity)
@@ -77,7 +77,7 @@ def mixture(
     back = _renamed(made, there, here)  # and back
     result = mtf.einsum(weighted, back, out=" ".join(x.names))
     kept = _sum([mtf.sum(choice.fits) for choice in choices])
-    total = k * n_tokens * x.dim(group).size
+    total = k * n_tokens * x.size(group)
     return Mixture(result, balance_loss(likely, choices[0].expert, names.choice, tokens), total - kept)
 
 
@@ -103,7 +103,7 @@ def chosen(likely: Tensor, choice: str, tokens: str, k: int, capacity: int) -> l
 def balance_loss(likely: Tensor, first: Tensor, choice: str, tokens: str) -> Tensor:
     """Experts · Σ (share of first choices · mean probability), averaged over groups: 1 when balanced, more if not."""
     shares = mtf.mean(mtf.cast(first, "f32"), tokens) * mtf.mean(likely, tokens)
-    return mtf.mean(shares) * likely.dim(choice).size ** 2
+    return mtf.mean(shares) * likely.size(choice) ** 2
 
 
 def _slots(choice: Choice, capacity: int, dtype: str) -> Tensor:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import mtfcore as mtf
 from mtfcore.dims import Dim, parse_dims, volume
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.model.optimizer_options import expect_params, option_faults
 from mtfcore.tensor import Tensor
 
@@ -74,7 +74,7 @@ class Optimizer(ABC):
         _check(params, grads, state, self.state(params))
         t = mtf.cast(step, "f32") + 1
         scaled = self._clipped({name: _f32(grads[name]) for name in params})
-        new_params, new_state = {}, {}
+        new_params, new_state = dict[str, Tensor](), dict[str, Tensor]()
         for name, w in params.items():
             own = {end: _f32(state[f"{name}_{end}"]) for end in self.parts(w.dims)}
             change, after = self.change(_f32(w), scaled[name], own, t)
@@ -155,7 +155,7 @@ class Adafactor(Optimizer):
 
     def factored(self, dims: tuple[Dim, ...]) -> tuple[str, str] | None:
         """The two dimensions whose rows and columns are kept: the largest, in the tensor's order."""
-        own = sorted((d for d in dims if d.name not in self.stacked), key=lambda d: -d.size)[:2]
+        own = sorted((d for d in dims if d.name not in self.stacked), key=lambda d: -sure(d.size))[:2]
         names = [d.name for d in dims if d in own]
         return (names[0], names[1]) if len(names) == 2 else None
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtfcore.dims import Dim, parse_dims, volume
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.model.configs import Config, sizes_of
 from mtfcore.notation import as_whole
 
@@ -46,7 +46,7 @@ class Param:
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the whole array."""
-        return tuple(dim.size for dim in self.dims)
+        return tuple(sure(dim.size) for dim in self.dims)
 
     @property
     def n_elements(self) -> int:

@@ -46,29 +46,27 @@ class Partition:
 
 _SECTION_9 = "Mesh-TensorFlow, arXiv 1811.02084, section 9"
 
-partitions: dict[str, Partition | ServingPartition] = {
-    partition.name: partition
-    for partition in (
-        Partition(
-            "mtf-data", "batch:all", ("all",), "data-parallel: every device has all the weights",
-            "Mesh-TensorFlow, arXiv 1811.02084, section 3",
-        ),
-        Partition(
-            "mtf-1d", "vocab:all d_ff:all heads:all", ("all",),
-            "model-parallel: each expensive product has exactly one split dimension", _SECTION_9,
-        ),
-        Partition(
-            "mtf-2d", "batch:rows vocab:cols d_ff:cols heads:cols", ("rows", "cols"),
-            "data-parallel over rows, model-parallel over cols: 16 x 32 for the largest models", _SECTION_9,
-        ),
-        Partition(
-            "mtf-3d", "batch:rows vocab:cols d_ff:cols heads:cols d_model:planes", ("rows", "cols", "planes"),
-            "section 8's third dimension: each weight is split over two axes, and each product sums over one",
-            "Mesh-TensorFlow, arXiv 1811.02084, Table 1 and Appendix B, applied to the Transformer",
-        ),
-        *SERVING.values(),
-    )
-}  # fmt: skip
+_ALL: tuple[Partition | ServingPartition, ...] = (
+    Partition(
+        "mtf-data", "batch:all", ("all",), "data-parallel: every device has all the weights",
+        "Mesh-TensorFlow, arXiv 1811.02084, section 3",
+    ),
+    Partition(
+        "mtf-1d", "vocab:all d_ff:all heads:all", ("all",),
+        "model-parallel: each expensive product has exactly one split dimension", _SECTION_9,
+    ),
+    Partition(
+        "mtf-2d", "batch:rows vocab:cols d_ff:cols heads:cols", ("rows", "cols"),
+        "data-parallel over rows, model-parallel over cols: 16 x 32 for the largest models", _SECTION_9,
+    ),
+    Partition(
+        "mtf-3d", "batch:rows vocab:cols d_ff:cols heads:cols d_model:planes", ("rows", "cols", "planes"),
+        "section 8's third dimension: each weight is split over two axes, and each product sums over one",
+        "Mesh-TensorFlow, arXiv 1811.02084, Table 1 and Appendix B, applied to the Transformer",
+    ),
+    *SERVING.values(),
+)  # fmt: skip
+partitions: dict[str, Partition | ServingPartition] = {partition.name: partition for partition in _ALL}
 
 
 def read_layout(text: Any) -> Layout:

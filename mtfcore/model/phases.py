@@ -119,7 +119,7 @@ def step(
 
 def last_of(x: Tensor, count: Tensor | None = None) -> Tensor:
     """The last position of `B L E`, or of each sequence the last real one: `B L:1 E`."""
-    length = x.dim("L").size
+    length = x.size("L")
     if length == 1:
         return x
     if count is None:
@@ -148,7 +148,7 @@ def layers(cfg: Config, given: Weights, x: Tensor, pins: Pins, past: int | Tenso
     """Every layer: x after the last, and the new keys and values of each, as they are kept."""
     stack = {name: t for name, t in given.items() if t.names[0] == "layers"}
     turns = rotary(cfg, positions(x, past), x.dtype) if cfg.positions == "rotary" else None
-    see = causal(x, "N") if x.dim("L").size > 1 else None
+    see = causal(x, "N") if x.size("L") > 1 else None
     kept_see = None if isinstance(past, int) else mtf.less(mtf.index(given["cache_k"].dim("S"), x), past, out="B S")
 
     def layer(x: Tensor, **w: Tensor) -> tuple[Tensor, ...]:

@@ -50,7 +50,7 @@ def product(x: Tensor, w: Weights, name: str, dims: str, pins: Pins = FREE, *, f
 
 def _part(where: str, t: Tensor) -> str:
     """Of a text, what it says of the dimensions of t."""
-    axes = {item.name: item.axes for item in parse(where)}
+    axes = {item.name: item.axes or () for item in parse(where)}
     return format_items(t.names, tuple(axes[name] for name in t.names))
 
 

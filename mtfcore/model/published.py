@@ -15,6 +15,8 @@ Mixtral and its kin (experts), Chinchilla (relative positions with weights). Whe
 
 from __future__ import annotations
 
+from typing import Any
+
 from mtfcore.model.configs import Config
 
 _MESH_TF = "Mesh-TensorFlow, arXiv 1811.02084, Table"
@@ -35,7 +37,7 @@ _TABLE_3 = (
 )  # fmt: skip
 
 
-def _mesh_tf(name: str, table: int, d_ff: int, heads: int, head_size: int, **more: object) -> Config:
+def _mesh_tf(name: str, table: int, d_ff: int, heads: int, head_size: int, **more: Any) -> Config:
     return Config(
         name, layers=6, d_model=1_024, d_ff=d_ff, heads=heads, head_size=head_size, vocab=32_768, max_length=256,
         source=f"{_MESH_TF} {table}", **more,
@@ -53,7 +55,7 @@ def _palm(size: str, layers: int, d_model: int, heads: int) -> Config:
 def _open(name: str, home: str, sizes: str, vocab: int, max_length: int, base: float, **more: object) -> Config:
     """One of the Llama family: `sizes` are layers, d_model, d_ff, heads, key and value heads; `home` where it lies."""
     layers, d_model, d_ff, heads, kv_heads = map(int, sizes.split())
-    same = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "norm_eps": 1e-5}
+    same: dict[str, Any] = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "norm_eps": 1e-5}
     return Config(
         name, layers=layers, d_model=d_model, d_ff=d_ff, heads=heads, head_size=d_model // heads, kv_heads=kv_heads,
         vocab=vocab, max_length=max_length, rotary_base=base, source=f"config.json of huggingface.co/{home}",
@@ -78,9 +80,17 @@ _OPEN = (
 )  # fmt: skip
 
 
-def _tiny(name: str, **more: object) -> Config:
+def _tiny(name: str, **more: Any) -> Config:
     """Small enough for simulated devices; sizes differ, so that a mix-up of dimensions cannot hide."""
-    sizes = {"layers": 2, "d_model": 64, "d_ff": 256, "heads": 8, "head_size": 16, "vocab": 256, "max_length": 128}
+    sizes: dict[str, Any] = {
+        "layers": 2,
+        "d_model": 64,
+        "d_ff": 256,
+        "heads": 8,
+        "head_size": 16,
+        "vocab": 256,
+        "max_length": 128,
+    }
     return Config(name, **{**sizes, **more})
 
 

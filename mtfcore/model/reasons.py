@@ -109,9 +109,9 @@ def _batch_faults(ffn: Feedforward, attention: str, sizes: Mapping[str, int], ba
         return [f"batch {batch} does not divide over {_named(ffn.batch, sizes)}, as {ffn.name} needs; "
                 f'nearest: {offer}, or ffn="ws2d", which cuts no batch']  # fmt: skip
     if attention == "batch" and sizes and parts == 1 and all(batch % size for size in sizes.values()):
-        near = min(sizes.values(), key=lambda size: (-(-batch // size) * size, size))
+        axis = min(sizes.values(), key=lambda size: (-(-batch // size) * size, size))
         return [f"batch {batch} divides over none of {_named(AXES, sizes)}, so attention by batch would be copied "
-                f'everywhere; nearest: batch={-(-batch // near) * near}, or attention="heads"']  # fmt: skip
+                f'everywhere; nearest: batch={-(-batch // axis) * axis}, or attention="heads"']  # fmt: skip
     return []
 
 

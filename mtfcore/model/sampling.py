@@ -46,7 +46,7 @@ def pick(
 
     Top-k applies first, then top-p to what it leaves.
     """
-    size = logits.dim(vocab).size
+    size = logits.size(vocab)
     refuse(option_faults(size, temperature, top_k, top_p, n_tokens), f"pick of {logits!r}")
     logits = mtf.settle(logits)
     if n_tokens is not None and n_tokens < size:
@@ -77,7 +77,7 @@ def pick_each(
 
     temperature 0: the likeliest; top_k 0, or at least the vocabulary: off; top_p 1: off.
     """
-    size = logits.dim(vocab).size
+    size = logits.size(vocab)
     refuse(option_faults(size, 1.0, None, None, n_tokens), f"pick_each of {logits!r}")
     logits = mtf.cast(mtf.settle(logits), "f32")
     if n_tokens is not None and n_tokens < size:
@@ -143,7 +143,7 @@ def draw(likely: Tensor, chance: Tensor, vocab: str) -> Tensor:
     # An impossible token must not be drawn through a rounded sum, so its place in the running sum does not count.
     running = mtf.where(possible, mtf.cumsum(likely, vocab), 0.0)
     passed = mtf.greater(running, mtf.max(running, vocab) * chance)
-    last = likely.dim(vocab).size - 1
+    last = likely.size(vocab) - 1
     return mtf.min(mtf.where(passed, mtf.index(vocab, likely), last), vocab)
 
 
@@ -159,7 +159,7 @@ def chances(seed: Whole, sequence: Whole, position: Whole) -> np.ndarray:
     and the state is then mixed: the generator SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
     generators", 2014) with a stream for each seed, of each seed for each sequence. The upper 24 bits are the number.
     """
-    state = np.uint64(0)
+    state = np.zeros((), np.uint64)
     with np.errstate(over="ignore"):  # all of it counts modulo 2^64
         for part in (seed, sequence, position):
             numbers = np.asarray(np.asarray(part, object) % 2**64, np.uint64)

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtfcore.dtypes import canonical, long_name
-from mtfcore.errors import LayoutError, nearest
+from mtfcore.errors import LayoutError, nearest, sure
 from mtfcore.model.configs import Config
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _fused(
         half = found[(slice(None),) * place + (n,)]
         half[...] = array.reshape(half.shape)
         del array  # before the next one is fetched
-    return found
+    return sure(found)
 
 
 def _given(params: Mapping[str, Any], name: str, cfg: Config) -> np.ndarray:

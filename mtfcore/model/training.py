@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.errors import refuse
+from mtfcore.errors import refuse, sure
 from mtfcore.model import checkpoints
 from mtfcore.model.configs import Config, config
 from mtfcore.model.data import Batches, Text, python_sources
@@ -89,7 +89,7 @@ class Trainer:
         self.state = self.runner.put(self._beginning())  # parameters and optimizer state by name, on the devices
 
     def _beginning(self) -> dict[str, np.ndarray]:
-        shapes = {name: tuple(dim.size for dim in slot.dims) for name, slot in self.slots.items()}
+        shapes = {name: tuple(sure(dim.size) for dim in slot.dims) for name, slot in self.slots.items()}
         slots = {name: np.full(shapes[name], slot.init, np.float32) for name, slot in self.slots.items()}
         return {**initial(self.params, self.batches.seed), **slots}
 
@@ -107,7 +107,7 @@ class Trainer:
         found = self.batches(step)
         if SEED in self.loss.arguments:
             random = np.random.default_rng((self.batches.seed, step, 1))  # another stream than that of the batch
-            found[SEED] = np.int32(random.integers(np.iinfo(np.int32).max))
+            found[SEED] = np.asarray(random.integers(np.iinfo(np.int32).max), np.int32)
         return found
 
     def event(self, loss: float) -> Event:

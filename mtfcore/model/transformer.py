@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.functions import Function
 from mtfcore.model.block import Drop, Weights, block, causal, full_precision, normalise, rotary
 from mtfcore.model.configs import Config, config
@@ -35,10 +35,10 @@ def logits(
 ) -> Tensor:  # fmt: skip
     """`B L V` from tokens `B L`, and of an encoder-decoder from `source` tokens `B S`, of which `pad` is unseen."""
     more: dict[str, Any] = {"dropout": (dropout, seed), "recompute": recompute}
-    memory, seen = {}, None
+    memory: dict[str, Any] = {}
     if cfg.encoder_layers:
         seen = None if pad is None else mtf.logical_not(mtf.equal(source, pad))
-        memory = {"memory": encode(cfg, params, source, seen, **more), "see_memory": seen}
+        memory = {"memory": encode(cfg, params, sure(source), seen, **more), "see_memory": seen}
     see = causal(inputs) if cfg.causal else None
     x = _stack(cfg, params, embed(cfg, params, inputs), "", see=see, **memory, **more)
     x = normalise(cfg, x, params, "final_norm")
@@ -57,7 +57,7 @@ def embed(cfg: Config, params: Weights, tokens: Tensor, prefix: str = "") -> Ten
     x = mtf.gather(params["embedding"], tokens, "V", out="B L E")  # B L E partialsum → B L E
     if cfg.positions != "learned":
         return x
-    length = tokens.dim("L").size
+    length = tokens.size("L")
     if length > cfg.max_length:
         what = f"{cfg.name} has {cfg.max_length} learned positions"
         raise LayoutError(f"{what}, fewer than the length {length}; use max_length={length}, or a shorter text")
@@ -72,7 +72,8 @@ def _stack(
     n = cfg.encoder_layers if prefix else cfg.layers
     stacked = {inner: params[name] for inner, name in layer_names(cfg, prefix).items()}
     turns = rotary(cfg, mtf.index("L", x), x.dtype) if cfg.positions == "rotary" else None
-    draw = drawing(cfg, *dropout, prefix) if dropout[0] else None
+    rate, seed = dropout
+    draw = drawing(cfg, rate, sure(seed), prefix) if rate else None
     if draw:
         x = draw(n)(x, 0)
         stacked["turn"] = mtf.index(f"layers:{n}", x)

@@ -28,7 +28,7 @@ class Letters:
     """A tokenizer whose tokens are letters."""
 
     end_ids = (END,)
-    special_texts = ()
+    special_texts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return END + 1

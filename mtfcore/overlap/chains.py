@@ -79,7 +79,8 @@ def chain_of(writer: Writer, last: Step, where: Where) -> Chain | str:
 
 def _products(writer: Writer, last: Step) -> list[tuple[Step, int, tuple[Step, ...]]] | str:
     """Every product that reads what a gather made, directly or behind a cast."""
-    found = []
+    found: list[tuple[Step, int, tuple[Step, ...]]] = []
+    pending: list[tuple[Step | None, int, tuple[Step, ...]]]
     pending = [(step, last.output, ()) for step in writer.readers[last.output]]
     for step, value, casts in pending:
         if step is None:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mtfcore.errors import sure
 from mtfcore.overlap.chains import Chain
 from mtfcore.overlap.rewriting import Half, Writer, halves, resized, rows_of
 from mtfcore.overlap.rings import rounds
@@ -82,7 +83,7 @@ class Gathering:
         while running:  # by turns, so that both directions travel at the same time
             running = [one for one in running if next(one, self) is not self]
         for product in self.products:
-            writer.instead(product.step.output, product.whole)
+            writer.instead(product.step.output, sure(product.whole))
 
     def _half(self, block: int, half: Half, dim: str) -> int:
         return self.writer.part(block, [Spot(dim, (), (), 0, half.start, half.size)], "one half of the block")
@@ -102,7 +103,7 @@ class Gathering:
             for back, block in held.items():
                 spot = Spot(dim, (axis,), (back,), rows, half.start, half.size)
                 whole = writer.put(whole, block, [spot], after, "blocks side by side")
-        return whole
+        return sure(whole)
 
     def _round(self, level: int, block: int, backs: dict[str, int], half: Half) -> Iterator[None]:
         """Pass a block round one ring, and each that arrives round those inside it."""

@@ -20,9 +20,7 @@ from mtfcore.steps import Program, Step
 from mtfcore.topologies import Topology
 
 
-def pays(
-    program: Program, topology: str | Topology, ways: int = 2, form: str = "throughput", rows: int = 512
-) -> Where:
+def pays(program: Program, topology: str | Topology, ways: int = 2, form: str = "throughput", rows: int = 512) -> Where:
     """For `looped(where=…)`: whether the loop of a collective shortens the program on this slice."""
     plain = price(program, topology)
     steps = [step for step in program.walk() if step.kind in KINDS]

@@ -156,9 +156,9 @@ class Writer:
         outputs = tuple(dataclasses.replace(port, value=self.now(port.value)) for port in self.program.outputs)
         steps = needed(self.steps, {port.value for port in outputs})
         values = {port.value for port in self.program.inputs} | {value for step in steps for value in step.outputs}
-        kept = {name: {v: known[v] for v in known if v in values}
-                for name, known in (("dtypes", self.dtypes), ("shardings", self.shardings))}  # fmt: skip
-        return dataclasses.replace(self.program, outputs=outputs, steps=steps, **kept)
+        dtypes = {v: dtype for v, dtype in self.dtypes.items() if v in values}
+        shardings = {v: s for v, s in self.shardings.items() if v in values}
+        return dataclasses.replace(self.program, outputs=outputs, steps=steps, dtypes=dtypes, shardings=shardings)
 
     def _lying(self, values: Sequence[int]) -> tuple[Sharding, ...]:
         return tuple(self.shardings[value] for value in values)

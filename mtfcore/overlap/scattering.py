@@ -13,7 +13,7 @@ arXiv 2211.05102, section 3.5. Next file to read: `looping`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from mtfcore.overlap.rewriting import Half, Writer, halves, resized, rows_of
 from mtfcore.overlap.rings import rounds
@@ -122,7 +122,7 @@ class _Ring:
         """All rounds; yields at each product, so that halves can take turns."""
         self.result = yield from self._from(0, {})
 
-    def _from(self, level: int, backs: dict[str, int]) -> Iterator[None]:
+    def _from(self, level: int, backs: dict[str, int]) -> Generator[None, None, int]:
         """The sum over the axes from this level on: the rounds of a gather in reverse."""
         if level == len(self.axes):
             yield

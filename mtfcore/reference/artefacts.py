@@ -21,7 +21,7 @@ PAPERS = {"first": "arXiv 1811.02084", "second": "arXiv 2211.05102"}
 
 @dataclass(frozen=True)
 class Artefact:
-    """One figure, table or claim. `explorer`, `lesson` and `compiled` are None where there is none."""
+    """One figure, table, claim or open end. Where `explorer`, `lesson` or `compiled` is None, `why_none` says why."""
 
     paper: str  # "first" or "second"
     artefact: str
@@ -31,6 +31,7 @@ class Artefact:
     tolerance: str
     compiled: str | None  # records of a compiler's reports, as file#name: those whose names begin so
     tests: tuple[str, ...]  # file::function
+    why_none: str = ""
 
 
 @cache

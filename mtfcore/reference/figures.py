@@ -26,6 +26,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from mtfcore.errors import sure
+
 PAPERS = {"second": "second_paper.json", "first": "first_paper.json"}
 IN_SECONDS = {"s": 1.0, "ms": 1e-3}
 LATENCIES = ("latency", "step latency")
@@ -59,9 +61,14 @@ class Published:
         return f"{self.table}: {self.name}: {self.quantity}"
 
     @property
+    def number(self) -> float:
+        """Its value; an AssertionError for rows of words."""
+        return sure(self.value)
+
+    @property
     def seconds(self) -> float:
         """A latency in seconds."""
-        return self.value * IN_SECONDS[self.unit]
+        return self.number * IN_SECONDS[self.unit]
 
     @property
     def is_latency(self) -> bool:
@@ -70,7 +77,7 @@ class Published:
 
     def agrees(self, predicted: float) -> bool:
         """Whether a prediction rounds to what is printed."""
-        return abs(predicted - self.value) <= self.half_unit * (1 + 1e-9)
+        return self.half_unit is not None and abs(predicted - self.number) <= self.half_unit * (1 + 1e-9)
 
 
 def rows(paper: str = "", table: str = "", quantity: str = "") -> tuple[Published, ...]:

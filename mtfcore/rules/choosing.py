@@ -21,9 +21,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.rules.moves import MeshItems, State
 from mtfcore.rules.resharding import Path, send_share, within
 from mtfcore.sharding import Axes, Sharding
@@ -65,7 +66,7 @@ class Question:
         dims = [dim for s in self.operands for dim in s.dims] + [dim for dim in self.out if dim.name not in self.whole]
         found: dict[str, int] = {}
         for dim in dims:
-            found[dim.name] = math.gcd(found.get(dim.name, 0), dim.size)
+            found[dim.name] = math.gcd(found.get(dim.name, 0), sure(dim.size))
         return found
 
 
@@ -100,7 +101,7 @@ class _Search:
         if len(leaves) == 1:
             return self.evaluate(*leaves[0], math.inf)
         ranked = sorted((*self.bound(*leaf), number) for number, leaf in enumerate(leaves))
-        best, best_rank = None, (math.inf,)
+        best, best_rank = None, tuple[float, ...]([math.inf])
         for bound, flops, number in ranked:
             if (bound, flops) > best_rank[:2]:
                 break
@@ -136,8 +137,8 @@ class _Search:
 
     def leaves(self, roles: tuple[Role, ...]) -> Iterator[tuple[dict[str, Axes], dict[int, Axes], tuple[Role, ...]]]:
         """Each legal order of axes within the dimensions, for one assignment of roles."""
-        on: dict[str, list[str]] = {}
-        partial: dict[int, list[str]] = {}
+        on: dict[Any, list[str]] = {}
+        partial: dict[Any, list[str]] = {}
         for axis, (kind, where) in zip(self.mesh, roles, strict=True):
             if kind == ON:
                 on.setdefault(where, []).append(axis)
@@ -239,7 +240,7 @@ class _Search:
         return best
 
     def n_moves(self, answer: Answer) -> int:
-        return sum(len(self.path(pair).moves) for pair in self.pairs(answer.needs, answer.result))
+        return sum(len(sure(self.path(pair)).moves) for pair in self.pairs(answer.needs, answer.result))
 
     def earliness(self, answer: Answer) -> int:
         """Less for results cut on later dimensions, the hidden ones, as the second paper wants."""
@@ -258,5 +259,6 @@ def _lay(dims: tuple[Dim, ...], on: dict[str, Axes], partial: Axes, whole: froze
 
 def _local(sharding: Sharding, mesh: dict[str, int]) -> list[int]:
     return [
-        dim.size // math.prod(mesh[axis] for axis in on) for dim, on in zip(sharding.dims, sharding.axes, strict=True)
+        sure(dim.size) // math.prod(mesh[axis] for axis in on)
+        for dim, on in zip(sharding.dims, sharding.axes, strict=True)
     ]

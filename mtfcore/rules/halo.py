@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.spatial import Reach, reached
 from mtfcore.steps import held_bytes
@@ -51,13 +52,15 @@ class Site(NamedTuple):
         dims = tuple(Dim(self.dim, size) if dim.name == self.dim else dim for dim in s.dims)
         return Sharding.of(dims, tuple(on if d.name == self.dim else a for d, a in zip(s.dims, s.axes)), s.partial)
 
-    def emit(self, kind: str, values: Sequence[int], after: Sharding, params: dict[str, Any], why: str, **more: Any):
+    def emit(
+        self, kind: str, values: Sequence[int], after: Sharding, params: dict[str, Any], why: str, **more: Any
+    ) -> int:
         """Append a step, unless the very same one has been made."""
-        key, known = (kind, tuple(values), after, tuple(params.items())), self.planner.exchanged
-        if key not in known:
+        key, made = (kind, tuple(values), after, tuple(params.items())), self.planner.exchanged
+        if key not in made:
             more |= {"params": params, "why": why, "tensor": self.tensor}
-            known[key] = self.planner.emit(kind, values, after, self.planner.dtype_of(values[0]), **more)
-        return known[key]
+            made[key] = self.planner.emit(kind, values, after, self.planner.dtype_of(values[0]), **more)
+        return made[key]
 
 
 class Piece(NamedTuple):
@@ -73,7 +76,7 @@ def extended(site: Site, value: int, reach: Reach) -> tuple[int, Reach]:
     if site.parts == 1:
         return value, reach
     here = site.planner.sharding_of(value)
-    size = here.dims[here.names.index(site.dim)].size
+    size = sure(here.dims[here.names.index(site.dim)].size)
     made = reached(reach, size) // site.parts
     if not here.on[site.dim]:  # whole everywhere already: nothing has to be sent
         value = joined(site, [value], (reach.before, reach.after))
@@ -109,7 +112,7 @@ def pieced(site: Site, value: int, pieces: list[Piece], wrap: bool) -> int:
     for piece in pieces:
         if piece not in there:
             zeros[piece.distance < 0] += piece.stop - piece.start
-    return joined(site, [fetched(site, value, piece, wrap) for piece in there], tuple(zeros))
+    return joined(site, [fetched(site, value, piece, wrap) for piece in there], (zeros[0], zeros[1]))
 
 
 def fetched(site: Site, value: int, piece: Piece, wrap: bool = False) -> int:

@@ -134,7 +134,7 @@ def permuted_axes(before: Placement, after: Placement) -> Axes:
 
 @cache
 def _same_counts(mesh_items: MeshItems, n_dims: int) -> dict[tuple[int, ...], list[Placement]]:
-    mesh, found = dict(mesh_items), {}
+    mesh, found = dict(mesh_items), dict[tuple[int, ...], list[Placement]]()
     for axes in placements(tuple(mesh), n_dims):
         found.setdefault(tuple(math.prod(mesh[a] for a in on) for on in axes), []).append(axes)
     return found

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mtfcore.elementwise import ELEMENTWISE
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, refuse, sure
 from mtfcore.notation import format_axes
 from mtfcore.rules.choosing import Question, choose
 from mtfcore.rules.looping import plan_repeat, plan_repeated
@@ -92,7 +92,7 @@ def _waits(planner: Planner, like: Like, result: Sharding, want: Sharding, size:
         return False
     states = State(result.axes, result.partial), State(want.axes, want.partial)
     now = shortest(*states, result.shape, planner.items, size).cost
-    held = sum(_share(planner, want, planner.home(like.graph, n), like.graph.ops[n].dtype) for n in like.later)
+    held = sum(_share(planner, want, planner.home(like.graph, n), like.graph.ops[n].dtype) for n in sure(like.later))
     return 2 * held * (1 - 1 / planner.mesh.group_size(axes)) <= now
 
 
@@ -135,7 +135,7 @@ def _pinned(planner: Planner, number: int, op: Op, pins: tuple) -> tuple[tuple[S
     """The shardings that `at` fixes; refuses those that do not fit together in one local product."""
     checked = [pin.check(planner.mesh) if pin else planner.placed[i] for i, pin in zip(op.inputs, pins, strict=True)]
     needs = tuple(need.without(planner.ones) for need in checked)
-    on, faults = {}, []
+    on, faults = dict[str, Axes](), list[str]()
     for need, i in zip(needs, op.inputs, strict=True):
         label = planner.graph.label(i)
         faults += [

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeVar
 
-from mtfcore.steps import Port, Program, Step
+from mtfcore.errors import sure
+from mtfcore.steps import Program, Step
+
+T = TypeVar("T")
 
 
 def needed(steps: Sequence[Step], read: set[int]) -> tuple[Step, ...]:
@@ -26,7 +30,7 @@ def needed(steps: Sequence[Step], read: set[int]) -> tuple[Step, ...]:
 
 def slimmed(step: Step, read: set[int]) -> Step:
     """A loop without the outputs that nobody reads, and without the inputs that only they need."""
-    body, n_carry = step.body, step.params["n_carry"]
+    body, n_carry = sure(step.body), step.params["n_carry"]
     keep = [value in read for value in step.outputs]
     steps, used = _turn(body, keep)
     while more := [k for k in range(n_carry) if not keep[k] and body.inputs[k].value in used]:
@@ -58,5 +62,5 @@ def _turn(body: Program, keep: list[bool]) -> tuple[tuple[Step, ...], set[int]]:
     return needed(body.steps, used), used
 
 
-def _some(items: Sequence, keep: Sequence[bool]) -> list[Port]:
+def _some(items: Sequence[T], keep: Sequence[bool]) -> list[T]:
     return [item for item, kept in zip(items, keep, strict=True) if kept]

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mtfcore.dims import Dim
-from mtfcore.errors import LayoutError
-from mtfcore.rules.moves import MeshItems, State, placements
+from mtfcore.dims import Dim, volume
+from mtfcore.errors import LayoutError, sure
+from mtfcore.rules.moves import MeshItems, Placement, State, placements
 from mtfcore.rules.resharding import must_send, within
 from mtfcore.sharding import Axes, Sharding
 
@@ -30,7 +31,7 @@ class Group(NamedTuple):
 
 def groups(before: tuple[Dim, ...], after: tuple[Dim, ...]) -> tuple[Group, ...]:
     """Cut a reshape at every common boundary; refuses different numbers of elements."""
-    total, wanted = (math.prod(dim.size for dim in dims) for dims in (before, after))
+    total, wanted = volume(before), volume(after)
     if total != wanted:
         raise LayoutError(
             f"reshape '{_text(before)}' ({total} elements) to '{_text(after)}' ({wanted} elements): "
@@ -39,17 +40,13 @@ def groups(before: tuple[Dim, ...], after: tuple[Dim, ...]) -> tuple[Group, ...]
     found, left, right = [], list(before), list(after)
     while left or right:
         ins, outs = ([left.pop(0)] if left else []), ([right.pop(0)] if right else [])
-        while _product(ins) != _product(outs):
-            if _product(ins) < _product(outs):
+        while volume(ins) != volume(outs):
+            if volume(ins) < volume(outs):
                 ins.append(left.pop(0))
             else:
                 outs.append(right.pop(0))
         found.append(Group(tuple(ins), tuple(outs)))
     return tuple(found)
-
-
-def _product(dims: list[Dim]) -> int:
-    return math.prod(dim.size for dim in dims)
 
 
 def _text(dims: tuple[Dim, ...]) -> str:
@@ -87,13 +84,13 @@ def _handed(joined: list[str], group: Group, mesh: dict[str, int]) -> list[Axes]
     """Hand the axes outward in order; None where one would straddle two dimensions."""
     left, handed = list(joined), []
     for dim in group.after:
-        taken, parts = (), 1
-        while left and dim.size % (parts * mesh[left[0]]) == 0:
+        taken, parts = list[str](), 1
+        while left and sure(dim.size) % (parts * mesh[left[0]]) == 0:
             parts *= mesh[left[0]]
-            taken += (left.pop(0),)
+            taken.append(left.pop(0))
         if left and parts != dim.size:
             return None
-        handed.append(taken)
+        handed.append(tuple(taken))
     return None if left else handed
 
 
@@ -107,18 +104,21 @@ def choose_reshape(
     if as_it_is is not None and want in (None, as_it_is):
         return s, as_it_is
     ranked = sorted(_candidates(s, cut, want, mesh, item_bytes), key=lambda found: found[:3])
-    best = None
+    best: tuple[tuple[float, int, int, Placement], Sharding, Sharding] | None = None
     for bound, _, number, start, result in ranked:
         if best and bound > best[0][0]:
             break
         cost = _cost(s, start, result, want, mesh_items, item_bytes, best[0][0] if best else math.inf)
         if cost and (best is None or (*cost, number) < best[0]):
             best = ((*cost, number), start, result)
-    return best[1], best[2]
+    _, start, result = sure(best)  # making everything whole always works
+    return start, result
 
 
-def _candidates(s: Sharding, cut: tuple[Group, ...], want: Sharding | None, mesh: dict[str, int], item_bytes: int):
-    """(lower bound of bytes, local bytes, number, operand, result) of each placement whose axes can be carried."""
+def _candidates(
+    s: Sharding, cut: tuple[Group, ...], want: Sharding | None, mesh: dict[str, int], item_bytes: int
+) -> Iterator[tuple[float, int, Placement, Sharding, Sharding]]:
+    """(lower bound of bytes, local bytes, placement, operand, result) of each placement whose axes can be carried."""
     names = tuple(a for a in mesh if a in s.used() or a in s.partial or (want and a in want.used()))
     keep = set(want.partial) if want else set()
     shape = s.shape

@@ -14,6 +14,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
+from mtfcore.errors import sure
 from mtfcore.rules.moves import MeshItems, Move, State, local_bytes, neighbours, put
 
 
@@ -32,7 +33,7 @@ _beyond: dict[Key, float] = {}
 
 def shortest(start: State, goal: State, sizes: tuple[int, ...], mesh_items: MeshItems, item_bytes: int) -> Path:
     """The cheapest moves from `start` to `goal` for a tensor of these global sizes."""
-    return within(math.inf, start, goal, sizes, mesh_items, item_bytes)
+    return sure(within(math.inf, start, goal, sizes, mesh_items, item_bytes))
 
 
 def within(
@@ -48,7 +49,10 @@ def within(
     path = path or _search(start, goal, sizes, dict(mesh_items), item_bytes, limit)
     if len(_paths) + len(_beyond) > MOST_KEPT:
         forget()
-    (_beyond if path is None else _paths)[key] = limit if path is None else path
+    if path is None:
+        _beyond[key] = limit
+    else:
+        _paths[key] = path
     return path
 
 
@@ -113,8 +117,8 @@ def _joined(path: list[Move]) -> tuple[Move, ...]:
     out: list[Move] = []
     for move in path:
         last = out[-1] if out else None
-        joins = last and move.kind == last.kind and move.kind in ("slice", "all_gather", "reduce_scatter")
-        if joins and move.dims == last.dims:
+        joins = move.kind in ("slice", "all_gather", "reduce_scatter")
+        if last is not None and joins and (move.kind, move.dims) == (last.kind, last.dims):
             axes = move.axes + last.axes if move.kind == "all_gather" else last.axes + move.axes
             out[-1] = Move(move.kind, axes, move.dims, move.state, last.cost + move.cost)
         else:

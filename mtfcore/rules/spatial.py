@@ -142,7 +142,8 @@ def _flops(planner: Planner, op: Op, values: Sequence[int], result: Sharding, lo
     adds = 1
     for r in local:
         kernel, made = (w[r.by], out[r.dim]) if op.kind == "conv" else (w[r.dim], out[r.by])
-        adds *= _meetings(x[r.dim], *sorted((made, kernel)), r.before)
+        small, large = sorted((made, kernel))
+        adds *= _meetings(x[r.dim], small, large, r.before)
     spatial = {name for reach in local for name in (reach.dim, reach.by)}
     return 2 * adds * math.prod(size for name, size in {**x, **w, **out}.items() if name not in spatial)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.rules.choosing import Answer, Question, choose
 from mtfcore.rules.moving import reshard_steps
 from mtfcore.sharding import Axes, Sharding
@@ -35,7 +36,7 @@ def top_k_in_two(planner: Planner, number: int, op: Op, want: Sharding | None) -
     (operand,), dim, k = op.inputs, op.params["dim"], op.params["k"]
     s = planner.placed[operand]
     parts = planner.mesh.group_size(s.on[dim])
-    rows = s.dims[s.names.index(dim)].size // parts
+    rows = sure(s.dims[s.names.index(dim)].size) // parts
     if parts == 1 or k >= rows or s.partial:
         return None
     found = resized(s, dim, parts * k)

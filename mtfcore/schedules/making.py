@@ -112,7 +112,7 @@ def _grid(kind: object, sizes: Any, way: Any, n_bytes: object, at_once: bool) ->
         faults.append(
             f"{count(len(ways), 'way')} for {count(len(sizes), 'axis', 'axes')}; give one way, or one for each"
         )
-    if as_whole(n_bytes) is None or n_bytes < 0:
+    if (as_whole(n_bytes) or 0) < 0 or as_whole(n_bytes) is None:
         faults.append(f"n_bytes is {n_bytes!r:.100}; it is a whole number of bytes")
     group, most = math.prod(size for size in map(as_size, sizes) if size), MOST_DEVICES.get(str(kind), 1024)
     if group > most:

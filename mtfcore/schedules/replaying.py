@@ -96,6 +96,7 @@ def _split(array: np.ndarray, count: int) -> list[np.ndarray]:
 def _cut(schedule: Schedule, position: int, array: Any) -> Held:
     """The pieces of one device's array."""
     kind, array = schedule.kind, np.atleast_1d(array)
+    blocks: dict[tuple[int, int | None], np.ndarray]
     if kind == "all_gather":
         blocks = {(position, None): array}
     elif kind in ("permute", "halo_exchange"):

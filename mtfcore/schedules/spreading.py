@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from operator import itemgetter
+from typing import cast
 
+from mtfcore.errors import sure
 from mtfcore.schedules.grid import DOWN, UP, Grid, Link
 from mtfcore.schedules.hops import Piece
 
@@ -52,7 +54,7 @@ def backwards(messages: Messages) -> Messages:
 
 def route(grid: Grid, pairs: Iterable[tuple[int, int]]) -> Messages:
     """One block for each pair (from, to) is carried hop by hop, along one axis and then the next."""
-    pairs, messages = sorted(pairs), defaultdict(list)
+    pairs, messages = sorted(pairs), cast(Messages, defaultdict(list))
     for part, (order, half) in enumerate(grid.orders):
         held: Held = {position: [] for position in range(grid.group)}
         for source, target in pairs:
@@ -66,12 +68,13 @@ def route(grid: Grid, pairs: Iterable[tuple[int, int]]) -> Messages:
 
 def _queues(grid: Grid, axis: int, half: int, held: Held) -> tuple[Queues, Held]:
     """Which pieces wait for which link along an axis, and where all will be in the end."""
-    size, after = grid.sizes[axis], {position: [] for position in held}
+    size = grid.sizes[axis]
+    after: Held = {position: [] for position in held}
     queues: Queues = {(position, direction): [] for position in held for direction in (UP, DOWN)}
     for position, pieces in held.items():
         here, (up, _) = grid.coordinate(position, axis), grid.reach(axis, position, half)
         for piece in pieces:
-            far = (grid.coordinate(piece.target, axis) - here) % size
+            far = (grid.coordinate(sure(piece.target), axis) - here) % size
             after[grid.along(position, axis, here + far)].append(piece)
             if far:
                 queues[position, UP if far <= up else DOWN].append((far if far <= up else size - far, piece))

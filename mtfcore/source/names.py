@@ -13,14 +13,16 @@ from __future__ import annotations
 import keyword
 from collections.abc import Mapping
 
+from mtfcore.errors import sure
 from mtfcore.steps import MOVES, Program, Step
 
 MOVED = {
     "slice": "sliced", "mask": "masked", "all_gather": "gathered", "reduce_scatter": "scattered",
     "all_reduce": "summed", "all_to_all": "exchanged", "permute": "permuted", "halo_exchange": "received",
 }  # fmt: skip
-RESERVED = frozenset({"jax", "jnp", "lax", "mesh", "P", "AxisType", "NamedSharding", "in_specs", "out_specs", "place",
-                      "with_nan"})
+RESERVED = frozenset(
+    {"jax", "jnp", "lax", "mesh", "P", "AxisType", "NamedSharding", "in_specs", "out_specs", "place", "with_nan"}
+)
 
 
 class Names:
@@ -55,10 +57,11 @@ class Names:
     def inside(self, step: Step) -> Names:
         """The names inside a loop: what every turn reads from outside keeps its name there."""
         if step.output not in self.bodies:
-            ports, first = step.body.inputs, step.params["n_carry"] + step.params["n_stacked"]
+            body, first = sure(step.body), step.params["n_carry"] + step.params["n_stacked"]
+            ports = body.inputs
             captured = zip(ports[first:], step.inputs[first:], strict=True)
             given = {port.value: self[value] for port, value in captured}
-            self.bodies[step.output] = Names(step.body, given, self.taken, is_body=True)
+            self.bodies[step.output] = Names(body, given, self.taken, is_body=True)
         return self.bodies[step.output]
 
     def free(self, wanted: str, otherwise: str = "t") -> str:

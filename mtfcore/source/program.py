@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import textwrap
 
+from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Sharding
 from mtfcore.source.lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
@@ -58,7 +59,7 @@ def source(program: Program) -> str:
     arguments = [names[port.value] for port in program.inputs]
     body = [*_masked_inputs(program, names), *statements(program, names), *_returned(program, names)]
     return _HEAD.format(
-        size=mesh.size, shape=shape_text(mesh.shape.values()), names=_tuple([f'"{name}"' for name in mesh.names]),
+        size=mesh.size, shape=shape_text([*mesh.shape.values()]), names=_tuple([f'"{name}"' for name in mesh.names]),
         auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(_specs(program, arguments)), name=names.function,
         helpers=WITH_NAN if any(map(keeps_nan, program.walk())) else "",
         arguments=", ".join(arguments), body=textwrap.indent("\n".join(body), INDENT), results=_results(program),
@@ -163,15 +164,16 @@ def _from(name: str, s: Sharding) -> tuple[str, ...]:
 def _repeat(step: Step, operands: list[str], names: Names, indent: int) -> list[str]:
     """A loop: the body as a function of what it carries and this turn's entry of every stacked array."""
     inner, n_carry, count = names.inside(step), step.params["n_carry"], step.params["n_stacked"]
-    ports = [inner[port.value] for port in step.body.inputs[: n_carry + count]]
+    loop = sure(step.body)
+    ports = [inner[port.value] for port in loop.inputs[: n_carry + count]]
     carries, parts = ports[:n_carry], ports[n_carry:]
     turn, entry = inner.function, names.free("parts")
     carry = carries[0] if n_carry == 1 else names.free("carry")
-    results = [inner[port.value] for port in step.body.outputs]
+    results = [inner[port.value] for port in loop.outputs]
     made = [names[value] for value in step.outputs]
     body = [f"{_targets(carries)} = {carry}"] if n_carry != 1 and carries else []
     body += [f"{_targets(parts)} = {entry}"] if count else []
-    body += [*statements(step.body, inner, indent + 1), f"return {_pair(results, n_carry)}"]
+    body += [*statements(loop, inner, indent + 1), f"return {_pair(results, n_carry)}"]
     stacked = _tuple(operands[n_carry : n_carry + count]) if count else "None"
     start = operands[0] if n_carry == 1 else _tuple(operands[:n_carry])
     backwards = ", reverse=True" if step.params["reverse"] else ""

@@ -109,7 +109,8 @@ def _conv(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 def _conv_kernel(step: Step, operands: Operands, mesh: Mesh) -> str:
     reaches = step.params["reaches"]
-    found = _convolved(step, *operands, [(reach.dim, reach.dim, reach.by) for reach in reaches], mesh)
+    x, w = operands
+    found = _convolved(step, x, w, [(reach.dim, reach.dim, reach.by) for reach in reaches], mesh)
     places = tuple(step.after.names.index(reach.by) for reach in reaches)
     return called("jnp.flip", found, f"axis={places}") if step.params["flip"] else found
 

@@ -27,6 +27,7 @@ CELLS = (
 QUIET = "() => [...document.querySelectorAll('.mw-run')].every(run => run.dataset.busy !== 'true')"
 SIZE = {"width": 1300, "height": 1000}
 
+
 @pytest.fixture(scope="module")
 def shared(browser: Browser, lab: Lab) -> Iterator[Page]:
     """The three explorers on one page."""

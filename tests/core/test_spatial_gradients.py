@@ -69,9 +69,7 @@ CASES = [(name, PLACES[(n + 3 * k) % len(PLACES)]) for n, name in enumerate(CONV
 REST = [(name, place) for name in CONVOLUTIONS for place in PLACES if (name, place) not in CASES]
 
 
-@pytest.mark.parametrize(
-    ("name", "place"), [*CASES, *[pytest.param(*rest, marks=pytest.mark.long) for rest in REST]]
-)
+@pytest.mark.parametrize(("name", "place"), [*CASES, *[pytest.param(*rest, marks=pytest.mark.long) for rest in REST]])
 def test_the_same_as_jax_grad_on_whole_arrays(name, place):
     agree(*plans(name, place))
 

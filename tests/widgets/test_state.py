@@ -42,7 +42,7 @@ def test_bad_states_say_what_is_wrong(text, says):
 
 
 def test_the_call_is_python_that_gives_the_state():
-    for state in (START, {"dims": "batch:64 io:512 hidden:2048 and:1", "layout": "it's \"quoted\"", "n": 2}):
+    for state in (START, {"dims": "batch:64 io:512 hidden:2048 and:1", "layout": 'it\'s "quoted"', "n": 2}):
         got = {}
         source = call_text("explorer", state).split("\n", 1)
         assert source[0] == "from widgets import explorer"

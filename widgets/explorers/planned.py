@@ -84,9 +84,7 @@ _NAMES = {"dims": "sizes"}
 
 def run_bytes(program: mtf.Program) -> int:
     """Bytes of all values of all steps on all devices: what a recorded run keeps in this computer's memory."""
-    inside = sum(
-        step.body.memory() * step.times * program.mesh.size for step in program.steps if step.body is not None
-    )
+    inside = sum(step.body.memory() * step.times * program.mesh.size for step in program.steps if step.body is not None)
     return program.memory() * program.mesh.size + inside
 
 

@@ -42,7 +42,7 @@ def _row(row: Facts, n: int, shown: Sequence[int]) -> str:
         f', batch {row["batch"]}">load</button>'
     )
     texts = cells(row)
-    drawn = "".join(f'<td{_right(at)}>{html.escape(texts[at])}</td>' for at in shown)
+    drawn = "".join(f"<td{_right(at)}>{html.escape(texts[at])}</td>" for at in shown)
     return f'<tr data-row="{n}" data-topology="{html.escape(row["topology"])}"><td>{button}</td>{drawn}</tr>'
 
 

@@ -56,9 +56,7 @@ def make_grid(dims: Sequence[dict[str, Any]], square: bool = False) -> Grid:
     boxes = {across: _box(dims, rows, columns, *room, square) for across, room in sizes.items()}
     across = max(boxes, key=lambda n: boxes[n][0] * boxes[n][1])  # the arrangement with the largest boxes
     (width, height), down = boxes[across], caption + GAP + boxes[across][1]
-    corners = tuple(
-        (LEFT + n % across * (width + GAP), TOP + caption + n // across * down) for n in range(shown)
-    )
+    corners = tuple((LEFT + n % across * (width + GAP), TOP + caption + n // across * down) for n in range(shown))
     return Grid(corners, _edges(width, columns), _edges(height, rows), leading, rows, columns)
 
 

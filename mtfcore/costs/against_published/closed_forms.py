@@ -12,6 +12,7 @@ Source: arXiv 1811.02084, Table 1 and Appendix B; arXiv 2211.05102, section 3.2 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 from mtfcore.costs.against_published.prediction import Prediction, said
 from mtfcore.costs.first_paper.iteration_space import Blocks
@@ -39,7 +40,7 @@ def _allreduced(row: Row, sizes: Sizes, parts: Parts) -> int:
     return cost(row, sizes, parts).allreduced
 
 
-FORMULAS: Mapping[str, Callable[[Row, Sizes, Parts], float]] = {
+FORMULAS: Mapping[str, Callable[[Row, Sizes, Parts], float | Fraction]] = {
     "computation": printed_computation,
     "communication": printed_communication,
     "ratio": printed_ratio,
@@ -55,7 +56,7 @@ def two_layers(row: Published) -> Prediction:
     value = FORMULAS[row.quantity](ours, EXAMPLE, parts)
     letters = {"b": EXAMPLE.batch, "d_io": EXAMPLE.io, "d_h": EXAMPLE.hidden, "n": parts.devices,
                "r": parts.batch, "c": parts.hidden, "p": parts.io}  # fmt: skip
-    return Prediction(_words(ours, row.quantity, value), agrees=evaluate(row.printed, letters) == value)
+    return Prediction(_words(ours, row.quantity, float(value)), agrees=evaluate(row.printed, letters) == value)
 
 
 def _words(ours: Row, quantity: str, value: float) -> str:
@@ -71,18 +72,21 @@ def blocks(row: Published) -> Prediction:
     return said(row, float(gain - 1 if row.unit == "%" else gain))
 
 
-def _mesh(row: Published) -> tuple[int, ...]:
-    return tuple(Mesh(row.setup["mesh"]).shape.values())
+def _mesh(row: Published) -> tuple[int, int, int]:
+    x, y, z = Mesh(row.setup["mesh"]).shape.values()
+    return x, y, z
 
 
 def communication(row: Published) -> Prediction:
     """Bytes that one device moves for a feedforward layer. Figure 3."""
     setup = row.setup
-    n_bytes = layout_bytes(setup["ffn"], setup["tokens"], setup["d_model"], setup["d_ff"], *_mesh(row))
+    x, y, z = _mesh(row)
+    n_bytes = layout_bytes(setup["ffn"], setup["tokens"], setup["d_model"], setup["d_ff"], x, y, z)
     return said(row, n_bytes, "links")
 
 
 def crossing(row: Published) -> Prediction:
     """Tokens at which two layouts move the same. Sections 3.2.2 and 3.2.3."""
     setup = row.setup
-    return said(row, float(crossover(*setup["between"], setup["d_model"], setup["d_ff"], _mesh(row))), "links")
+    one, other = setup["between"]
+    return said(row, float(crossover(one, other, setup["d_model"], setup["d_ff"], _mesh(row))), "links")

@@ -15,17 +15,18 @@ from mtfcore.costs.against_published.closed_forms import blocks, communication, 
 from mtfcore.costs.against_published.dimensions import cluster, context, dimension, hardware, kept
 from mtfcore.costs.against_published.latencies import latency
 from mtfcore.costs.against_published.prediction import Prediction
+from mtfcore.errors import sure
 from mtfcore.reference import Published, rows
 
-LATENCIES = ("Table 2", "Table 3", "Table D.2", "Figure 1", "Figure 6", "Figure 7")
+LATENCIES = ("Table 2", "Table 3", "Table D.2", "Table D.3", "Table D.4", "Figure 1", "Figure 6", "Figure 7")
 Predictor = Callable[[Published], Prediction]
 
 
 def multiple(row: Published) -> Prediction:
     """One predicted row over another."""
     ours = {each.key: each for each in rows()}
-    above, below = (predicted(ours[key]) for key in row.setup["rows"])
-    return Prediction(above.value / below.value, above.bound)
+    above, below = (sure(predicted(ours[key])) for key in row.setup["rows"])
+    return Prediction(float(above.value) / float(below.value), above.bound)
 
 
 BY_TABLE: Mapping[str, Predictor] = {

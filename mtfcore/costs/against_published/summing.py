@@ -18,6 +18,7 @@ from typing import Any
 
 from mtfcore.costs.against_published.comparing import Comparison, compare
 from mtfcore.costs.pricing.step_time import FITTED
+from mtfcore.errors import sure
 from mtfcore.reference import Published, latency_rows
 from mtfcore.tables import Column, Row, Table
 
@@ -39,8 +40,8 @@ def errors(comparisons: Iterable[Comparison]) -> Errors | None:
     numbers = [each for each in comparisons if each.error is not None]
     if not numbers:
         return None
-    numbers.sort(key=lambda each: abs(each.error))
-    sizes = [abs(each.error) for each in numbers]
+    numbers.sort(key=lambda each: abs(sure(each.error)))
+    sizes = [abs(sure(each.error)) for each in numbers]
     ninth = sizes[-(-9 * len(sizes) // 10) - 1]
     agreeing = sum(each.agrees for each in numbers)
     return Errors(len(sizes), agreeing, statistics.median(sizes), ninth, sizes[-1], numbers[-1].row.key)

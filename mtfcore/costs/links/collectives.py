@@ -198,7 +198,8 @@ def _routed(n_bytes: Number, legs: tuple[Leg, ...], how: How, loads: Sequence[Lo
 
 def _to_the_next(legs: Sequence[Leg]) -> list[Load]:
     """Every block goes one hop along the last leg that has more than one member."""
-    found, alone = [], True
+    found: list[Load] = []
+    alone: Any = True  # or one for each case
     for leg in reversed(legs):
         here = (leg.size > 1) & alone
         found, alone = [Load(here, here), *found], alone & (leg.size == 1)

@@ -28,7 +28,9 @@ class Wire:
     shares: bool = False  # its members send over the same links of all other axes: the cores of a chip
 
 
-def loads(wires: Sequence[Wire], starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> list[Load]:
+def loads(
+    wires: Sequence[Wire], starts: Sequence[Sequence[int]] | np.ndarray, ends: Sequence[Sequence[int]] | np.ndarray
+) -> list[Load]:
     """For each axis, the blocks over its busiest link and the most hops that one goes; positions are on the grid."""
     here, there = (np.array(at, dtype=np.int64).reshape(len(at), len(wires)) for at in (starts, ends))
     found, here = [], here.copy()

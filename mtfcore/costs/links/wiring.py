@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mtfcore.costs.links.wiring_choices import Given, Part, best, choices, divisors, read
+from mtfcore.costs.links.wiring_choices import Given, Part, Pins, best, choices, divisors, read
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.notation import looks_like_run
@@ -134,7 +134,7 @@ def _wirings(mesh: Mesh, topology: Topology) -> tuple[Wiring, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _wire(mesh: Mesh, topology: Topology, given: Given) -> Wiring:
+def _wire(mesh: Mesh, topology: Topology, given: Pins) -> Wiring:
     if not given:
         return _wirings(mesh, topology)[0]
     refuse(_faults(mesh, topology))

@@ -100,7 +100,8 @@ def _flops(work: Work, mesh: Mesh, tile: tuple[int, int, int]) -> int:
     """FLOPs of one device with whole tiles; what is no product of two operands has no padding."""
     if work.product is None or not work.step.flops:
         return work.step.flops
-    return padded_flops(*[local_size(part, mesh) for part in work.product], tile)
+    m, k, n, copies = (local_size(part, mesh) for part in work.product)
+    return padded_flops(m, k, n, copies, tile)
 
 
 def _split(step: Step, mesh: Mesh) -> int:

@@ -149,7 +149,7 @@ class Cost:
         """What most of the time goes to: compute, hbm, link, hops or launch; what is hidden does not count."""
         hidden = LOCAL if self.local_seconds <= self.collective_seconds else SENT
         shown = {p: took * (1 - self.overlap if p in hidden else 1.0) for p, took in self.parts.items()}
-        return max(shown, key=shown.get)
+        return max(shown, key=shown.__getitem__)
 
     @property
     def slowest(self) -> StepCost | None:
@@ -244,4 +244,3 @@ class Cost:
         from mtfcore.costs.pricing.cost_table import headline
 
         return f"<Cost {headline(self)}>"
-

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mtfcore.costs.pricing.asking import label
+from mtfcore.errors import sure
 from mtfcore.numbers import count, digits, format_bytes, format_flops, format_seconds, quantity
 from mtfcore.tables import Column, Row, Table
 
@@ -104,7 +105,7 @@ def _row(step: StepCost, cost: Cost) -> Row:
 
 
 def _bottleneck(cost: Cost) -> str:
-    part, step = cost.bottleneck, cost.slowest
+    part, step = cost.bottleneck, sure(cost.slowest)
     share = cost.parts[part] / cost.additive_seconds
     most = f"step {step.ask.number}, {step.step.label()}: {format_seconds(step.seconds)}"
     return f"Bottleneck: {NAMES[part]}, {share:.0%} of the time; most of it in {most}."
@@ -148,7 +149,7 @@ def _axes(cost: Cost) -> Iterator[str]:
     rates = {axis: min(leg.bytes_per_second for leg in legs) for axis, legs in _legs(cost).items()}
     if rates and max(rates.values()) > min(rates.values()) and not cost.rates.is_paper:
         said = [f"{axis} {quantity(rate, 'B/s')} ({cost.wiring.legs(axis)[0].kind})" for axis, rate in rates.items()]
-        slow = min(rates, key=rates.get)
+        slow = min(rates, key=rates.__getitem__)
         times = digits(max(rates.values()) / rates[slow])
         yield f"Axes of unequal bandwidth, a link one way: {', '.join(said)}; {slow} is the slow one, {times} times."
     if len(cost.by_axes) > 1:

@@ -41,7 +41,7 @@ def hidden_seconds(program: Program, steps: Sequence[StepCost]) -> float:
 
 def _takes(program: Program, costs: Iterator[StepCost]) -> float:
     """When the last step of a program, or of one turn of a loop, ends."""
-    device, links, ready = 0.0, {}, dict.fromkeys((port.value for port in program.inputs), 0.0)
+    device, links, ready = 0.0, dict[tuple, float](), dict.fromkeys((port.value for port in program.inputs), 0.0)
     for step in program.steps:
         begins = max((ready[value] for value in step.inputs), default=0.0)
         if step.body is not None:

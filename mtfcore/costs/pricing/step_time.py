@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -247,7 +247,7 @@ def _calibrated(plain: Rates) -> Rates:
     found = _fitted().get(plain.chip.name)
     if found is None:
         return plain
-    constants = {name: value for name, value in found.items() if name in CONSTANTS}
+    constants: dict[str, Any] = {name: value for name, value in found.items() if name in CONSTANTS}
     links = {name: constants.pop(name) for name in OF_LINKS if name in constants}
     return replace(plain, how=replace(plain.how, **links), is_calibrated=True, **constants)
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Program, Step, held_bytes
@@ -82,7 +83,7 @@ def works(program: Program) -> tuple[Work, ...]:
 
 def local_size(local: Local, mesh: Mesh) -> int:
     """The number of places along these dimensions on one device."""
-    return math.prod(dim.size // mesh.group_size(on) for dim, on in local)
+    return math.prod(sure(dim.size) // mesh.group_size(on) for dim, on in local)
 
 
 def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:
@@ -95,26 +96,27 @@ def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:
 
 
 def _works(program: Program, inputs: Sequence[Sources], loops: Loops) -> Iterator[Work]:
-    known: dict[int, Sources] = {port.value: found for port, found in zip(program.inputs, inputs, strict=True)}
+    sources: dict[int, Sources] = {port.value: found for port, found in zip(program.inputs, inputs, strict=True)}
     handed_out = {port.value for port in program.outputs}
     joining, onto = _joining(program), _onto(program)
     for step in program.steps:
         if step.body is not None:
-            yield from _works(step.body, _body_inputs(step, known), (*loops, (_stack_name(step), step.times)))
+            inner = list(_body_inputs(step, sources))
+            yield from _works(step.body, inner, (*loops, (_stack_name(step), step.times)))
         else:
-            work = _work(step, loops, known, handed_out, program.mesh)._replace(joins=step.output in joining)
-            more = _joined(known.get(onto.get(step.output), ()), program.mesh)
+            work = _work(step, loops, sources, handed_out, program.mesh)._replace(joins=step.output in joining)
+            more = _joined(sources.get(onto.get(step.output, -1), ()), program.mesh)
             yield work._replace(reads=(*work.reads, *more))
             if step.inputs and step.inputs[-1] in onto:  # the sum lies in memory, and was written with the product
-                known[step.output] = _stored(program, step.output, step.after, step.dtype)
+                sources[step.output] = _stored(program, step.output, step.after, step.dtype)
                 continue
         if _is_fused(step, program.mesh) and step.output not in handed_out:
-            found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in known[n]]
-            known[step.output] = tuple(dict.fromkeys(found))
+            found = [_through(source, step, place) for place, n in enumerate(step.inputs) for source in sources[n]]
+            sources[step.output] = tuple(dict.fromkeys(found))
             continue
-        name = _home(step, known) if step.kind == "write" else ""
+        name = _home(step, sources) if step.kind == "write" else ""
         for value in step.outputs:
-            known[value] = _stored(program, value, program.shardings[value], program.dtypes[value], name)
+            sources[value] = _stored(program, value, program.shardings[value], program.dtypes[value], name)
 
 
 def _is_fused(step: Step, mesh: Mesh) -> bool:
@@ -145,7 +147,7 @@ def _onto(program: Program) -> dict[int, int]:
     return {step.inputs[1]: step.inputs[0] for step in adds if step.inputs[1] in made}
 
 
-def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[int], mesh: Mesh) -> Work:
+def _work(step: Step, loops: Loops, sources: dict[int, Sources], handed_out: set[int], mesh: Mesh) -> Work:
     times = math.prod(turns for _, turns in loops)
     step = dataclasses.replace(step, times=step.times * times) if times > 1 else step
     if step.is_collective or (_is_fused(step, mesh) and step.output not in handed_out):
@@ -154,19 +156,19 @@ def _work(step: Step, loops: Loops, known: dict[int, Sources], handed_out: set[i
     if step.kind == "gather":  # as many rows as it returns
         return Work(step, loops, None, (made,), (made,))
     if step.kind == "write":  # in place: of what it writes into only the rows change
-        rows, at = (_joined(known[n], mesh) for n in step.inputs[1:])
-        return Work(step, loops, None, (*rows, *at), (Access(step.before[1], step.dtype, _home(step, known)),))
+        rows, at = (_joined(sources[n], mesh) for n in step.inputs[1:])
+        return Work(step, loops, None, (*rows, *at), (Access(step.before[1], step.dtype, _home(step, sources)),))
     if step.kind == "put":  # in place: only the rows that are written
         made = Access(_settled(step.before[-1]), step.dtype, "")
-        return Work(step, loops, None, _joined(known[step.inputs[-1]], mesh), (made,))
-    reads = _joined([source for n in step.inputs for source in known[n]], mesh)
+        return Work(step, loops, None, _joined(sources[step.inputs[-1]], mesh), (made,))
+    reads = _joined([source for n in step.inputs for source in sources[n]], mesh)
     return Work(step, loops, _product(step), reads, (made,))
 
 
-def _home(step: Step, known: dict[int, Sources]) -> str:
+def _home(step: Step, sources: dict[int, Sources]) -> str:
     """The input of the program in whose memory rows are written, "" where that is a value between."""
-    sources = known[step.inputs[0]]
-    return sources[0].whole.name if len(sources) == 1 else ""
+    lies = sources[step.inputs[0]]
+    return lies[0].whole.name if len(lies) == 1 else ""
 
 
 def _product(step: Step) -> Product | None:
@@ -228,20 +230,21 @@ def _restricted(s: Sharding, before: Sharding, after: Sharding) -> Sharding:
 # ---- loops ------------------------------------------------------------------------------------------------------
 
 
-def _body_inputs(step: Step, known: dict[int, Sources]) -> Iterator[Sources]:
+def _body_inputs(step: Step, sources: dict[int, Sources]) -> Iterator[Sources]:
     """What is carried lies in memory, in that of an input if it only gains rows; of a stack each turn reads one entry;
     the rest is as it is outside."""
-    n_carry, body = step.params["n_carry"], step.body
+    n_carry, body = step.params["n_carry"], sure(step.body)
     for place, (value, port) in enumerate(zip(step.inputs, body.inputs, strict=True)):
         if place < n_carry:
-            name = known[value][0].whole.name if len(known[value]) == 1 and _only_written(body, place) else ""
+            lies = sources[value]
+            name = lies[0].whole.name if len(lies) == 1 and _only_written(body, place) else ""
             yield _stored(body, port.value, port.sharding, port.dtype, name)
         elif place < n_carry + step.params["n_stacked"]:
             over = step.before[place].dims[0].name
-            entries = [(_entry(source.whole, over), _entry(source.part, over)) for source in known[value]]
-            yield tuple(s._replace(whole=w, part=p) for s, (w, p) in zip(known[value], entries, strict=True))
+            entries = [(_entry(source.whole, over), _entry(source.part, over)) for source in sources[value]]
+            yield tuple(s._replace(whole=w, part=p) for s, (w, p) in zip(sources[value], entries, strict=True))
         else:
-            yield known[value]
+            yield sources[value]
 
 
 def _only_written(body: Program, place: int) -> bool:

@@ -115,7 +115,7 @@ class Hunt:
     def keep(self, entry: tuple[float, float, int, str, Leaf]) -> None:
         """Of layouts alike in time and memory the quickest stands for all; of equal ones the plainest."""
         for place, other in enumerate(self.best):
-            near = (abs(a - b) / max(a, b, 1e-300) for a, b in zip(other, entry[:2], strict=False))
+            near = (abs(a - b) / max(a, b, 1e-300) for a, b in zip(other[:2], entry[:2], strict=True))
             if all(far <= alike for far, alike in zip(near, ALIKE, strict=True)):
                 self.ties += 1
                 equal = abs(other[0] - entry[0]) <= SAME * other[0]

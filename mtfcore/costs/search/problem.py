@@ -78,8 +78,7 @@ class Problem:
         """The meshes to search: those given, each of as many devices as the slice has, or every factoring."""
         if given is None:
             return self.space.meshes(self.slice.devices) or self._refuse_named()
-        several = isinstance(given, Iterable) and not isinstance(given, (str, Mesh))
-        meshes = [Mesh(one) for one in given] if several else [Mesh(given)]
+        meshes = [Mesh(one) for one in ([given] if isinstance(given, (str, Mesh)) else given)]
         wrong = [
             f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices
         ]

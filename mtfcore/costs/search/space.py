@@ -17,7 +17,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from mtfcore.errors import sure
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes, Sharding
@@ -77,7 +79,7 @@ class Space:
         tensors += [op.dims for part in graphs(graph) for op in part.ops if by_layout(op)]
         sizes: dict[str, set[int]] = {}
         for dim in itertools.chain.from_iterable(tensors):
-            sizes.setdefault(dim.name, set()).add(dim.size)
+            sizes.setdefault(dim.name, set()).add(sure(dim.size))
         pairs = {frozenset(pair) for dims in tensors for pair in itertools.combinations([d.name for d in dims], 2)}
         return cls({name: tuple(sorted(of)) for name, of in sizes.items()}, frozenset(pairs), _named(graph, place))
 
@@ -140,7 +142,7 @@ def as_layout(places: Mapping[str, Axes]) -> Layout:
     return Layout([(dim, axes) for dim, axes in places.items() if axes])
 
 
-def _named(graph: Graph, place: Mapping[str, object]) -> frozenset[str]:
+def _named(graph: Graph, place: Mapping[str, Any]) -> frozenset[str]:
     """Axes that are meant by their names: in `place`, in exact shardings, in `at=`."""
     given = [s if isinstance(s, Sharding) else Sharding(graph.ops[graph.inputs[n]].dims, s) for n, s in place.items()]
     for part in graphs(graph):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from mtfcore.costs.search.bounds import Bounds
 from mtfcore.costs.search.space import Space
+from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Axes
 
@@ -31,7 +32,7 @@ class Leaf:
 
     def learn(self, seconds: Mapping[tuple[int, int], float]) -> None:
         """Tell its tree what each operation took in its plan."""
-        self.branches.bounds.learn(self.node, seconds)
+        sure(self.branches).bounds.learn(self.node, seconds)
 
 
 class Branches:

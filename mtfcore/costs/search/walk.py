@@ -167,7 +167,7 @@ class _Planner(Planner):
             forms,
             self.placed[number],
             self.homes.get(number),
-            loop and {place: [(s, ref(v)) for s, v in found] for place, found in loop.items()},
+            None if loop is None else {place: [(s, ref(v)) for s, v in found] for place, found in loop.items()},
             {at: Inside(inside.placed, inside.homes) for at, inside in new.items()} if loop else None,
         )
 
@@ -176,7 +176,7 @@ class _Planner(Planner):
         base, forms, asked = len(self.shardings), self.forms, self.walk.asked
 
         def value(ref: Ref) -> int:
-            return base + ref if ref.__class__ is int else forms[ref[0]][ref[1]]
+            return base + ref if isinstance(ref, int) else forms[ref[0]][ref[1]]
 
         self.shardings += kept.shardings
         self.dtypes += kept.dtypes
@@ -197,7 +197,7 @@ class _Planner(Planner):
             self.homes[number] = kept.home
         if kept.loop is not None:
             self.loops[number] = {place: [(s, value(r)) for s, r in found] for place, found in kept.loop.items()}
-            self.everywhere.update(kept.inside)
+            self.everywhere.update(kept.inside or {})
 
 
 def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from mtfcore.costs.search.candidate import Candidate
 from mtfcore.numbers import format_bytes, format_flops, format_seconds
-from mtfcore.steps import Program, link_bytes
+from mtfcore.steps import Program, Step, link_bytes
 
 MOST_PARTS = 3
 
@@ -43,7 +43,7 @@ def parts(program: Program) -> dict[str, Part]:
     return found
 
 
-def _labelled(program: Program, times: int) -> Iterator[tuple[str, object, int]]:
+def _labelled(program: Program, times: int) -> Iterator[tuple[str, Step, int]]:
     for step in program.steps:
         if step.tensor >= 0:
             yield program.graph.label(step.tensor), step, times * step.times

@@ -28,7 +28,7 @@ import numpy as np
 from mtfcore.costs.second_paper.collectives import Number, positive
 from mtfcore.costs.second_paper.feedforward import LAYOUTS, layout_bytes
 from mtfcore.costs.second_paper.splits import Grid, meshes
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 
 Mesh3 = tuple[int, int, int]
 
@@ -73,8 +73,9 @@ class Part:
 
 def line(layout: str, d_model: int, d_ff: int, mesh: Mesh3, **how: Any) -> Line:
     """A layout's line, exactly; `how` as in `feedforward.layout_bytes`."""
-    exact_mesh = [Fraction(size) for size in mesh]
-    one, two = (layout_bytes(layout, Fraction(t), Fraction(d_model), Fraction(d_ff), *exact_mesh, **how)
+
+    x, y, z = (Fraction(size) for size in mesh)
+    one, two = (layout_bytes(layout, Fraction(t), Fraction(d_model), Fraction(d_ff), x, y, z, **how)
                 for t in (1, 2))  # fmt: skip
     return Line(layout, mesh, Fraction(2 * one - two), Fraction(two - one))
 
@@ -114,7 +115,7 @@ def winners(d_model: int, d_ff: int, grid: Grid, **how: Any) -> list[Part]:
     parts = [Part(Fraction(0), now.layout, now.mesh)]
     while later := [(now.meets(each), each) for each in lines if each.per_token < now.per_token]:
         tokens, now = min(later, key=lambda pair: (pair[0], pair[1].per_token, LAYOUTS.index(pair[1].layout)))
-        parts.append(Part(tokens, now.layout, now.mesh))
+        parts.append(Part(sure(tokens), now.layout, now.mesh))
     return parts
 
 

@@ -103,8 +103,9 @@ def _cuts(grid: Grid) -> tuple[tuple[int, int], ...]:
 def axes_of(grid: Grid) -> tuple[int, ...]:
     """The axes of a grid, `4x4x8` or (4, 4, 8), those of size 1 left out; a number of devices is one axis."""
     words = grid.casefold().split("x") if isinstance(grid, str) else grid if isinstance(grid, tuple) else (grid,)
-    sizes = [as_size(int(word) if isinstance(word, str) and word.strip().isdecimal() else word) for word in words]
-    if None in sizes:
+    read = [as_size(int(word) if isinstance(word, str) and word.strip().isdecimal() else word) for word in words]
+    sizes = [size for size in read if size is not None]
+    if len(sizes) < len(read):
         raise LayoutError(f"no grid {grid!r:.100}; write devices, 64, or the sizes of its axes, '4x4x4'")
     return tuple(size for size in sizes if size > 1) or (1,)
 

@@ -122,7 +122,7 @@ def _best(tried: Sequence[Tried], allowed: Sequence[bool]) -> tuple[np.ndarray, 
     any_fits = np.isfinite(fitting).any(0)
     number = np.where(any_fits, fitting.argmin(0), seconds.argmin(0))
     took = seconds[number, np.arange(seconds.shape[1])]
-    return np.where(np.isfinite(took), number, -1), took, any_fits
+    return np.where(np.isfinite(took), number, -1), took, np.asarray(any_fits)
 
 
 def _or_inf(seconds: np.ndarray) -> np.ndarray:

@@ -54,8 +54,8 @@ def _grids(topology: Topology) -> list[tuple[int, int, int]]:
     while len(sizes) > 3:  # the cores of a chip go with the axis that is shortest
         *sizes, a, b = sizes
         sizes = sorted([*sizes, a * b], reverse=True)
-    filled = tuple(sizes) + (1,) * (3 - len(sizes))
-    return [filled, *_cut_switch(topology, sizes)]
+    x, y, z = [*sizes, 1, 1, 1][:3]
+    return [(x, y, z), *_cut_switch(topology, sizes)]
 
 
 def _cut_switch(topology: Topology, sizes: list[int]) -> list[tuple[int, int, int]]:
@@ -66,4 +66,5 @@ def _cut_switch(topology: Topology, sizes: list[int]) -> list[tuple[int, int, in
     rest = list(sizes)
     rest.remove(switch)
     pairs = [(a, switch // a) for a in range(2, switch) if switch % a == 0 and a * a <= switch]
-    return [(*rest, *pair) + (1,) * (1 - len(rest)) for pair in pairs]
+    (other,) = rest or [1]
+    return [(other, a, b) if rest else (a, b, other) for a, b in pairs]

@@ -142,8 +142,8 @@ def _index(value: Any, read: Callable[[Any], Any], faults: list[str]) -> tuple[t
     if single:
         array[()] = value
     else:
-        array = _array(value, object)
-        if array is None:
+        found = _array(value, object)
+        if found is None:
             faults.append(f"{value!r:.100} is no array: its rows differ in length")
             array = np.empty((), object)
     if not array.size:

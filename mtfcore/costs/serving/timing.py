@@ -15,7 +15,7 @@ together, with columns for the sizes in which they differ. Next file to read: `c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from mtfcore.costs.serving.settings import Settings
 from mtfcore.costs.serving.structures import Structure, structure
 from mtfcore.costs.templates.routes import routes_on
 from mtfcore.costs.templates.timing import Timed
+from mtfcore.errors import sure
 from mtfcore.model.configs import Config, sizes_of
 from mtfcore.sharding import Axes
 
@@ -77,7 +78,7 @@ def candidate(asked: Settings, phase: str, ffn: str, attention: str, model: str,
             at = some[better]
             total[at], grid[at] = seconds[better], columns.grids[better]
             for part in PARTS:
-                parts[part][at] = sum(took.parts[name] for name, to in OF.items() if to == part)[better]
+                parts[part][at] = np.sum([took.parts[name] for name, to in OF.items() if to == part], axis=0)[better]
             for name, n_bytes in _reads(took).items():
                 reads[name][at] = n_bytes[better]
     done = ~np.isnan(total)
@@ -90,7 +91,7 @@ def _beyond(asked: Settings, phase: str) -> dict[int, tuple[str, ...]]:
     most = asked.of_model(lambda cfg: cfg.max_length if cfg.positions == "learned" else 2**62)
     total = asked.numbers["cached_tokens"] + asked.numbers["input_tokens"]
     total = total + (asked.numbers["output_tokens"] if phase == "decode" else 0)
-    found = {}
+    found: dict[int, tuple[str, ...]] = {}
     for row in np.flatnonzero(total > most).tolist():
         name, size = asked.models[asked.which["models"][row]].name, total[row]
         found[row] = (f"{name} has {most[row]:,} learned positions, fewer than {size:,} tokens; "
@@ -101,7 +102,9 @@ def _beyond(asked: Settings, phase: str) -> dict[int, tuple[str, ...]]:
 # ---- sorting settings into cases --------------------------------------------------------------------------------
 
 
-def _turns(asked: Settings, phase: str, ffn: str, attention: str, rows: np.ndarray):
+def _turns(
+    asked: Settings, phase: str, ffn: str, attention: str, rows: np.ndarray
+) -> Iterator[tuple[np.ndarray, list[_Case], np.ndarray]]:
     """For each way round of the mesh: the rows that have it, the cases among them, and the case of each."""
     ways = [orientations(slice_, ffn) for slice_ in asked.topologies]
     for turn in range(max(map(len, ways))):
@@ -127,7 +130,8 @@ def _cases(
     cases = []
     for row in members[first]:
         cfg, where = asked.models[asked.which["models"][row]], wired[asked.which["topologies"][row]]
-        grid = tuple(int(size) for size in grids[asked.which["topologies"][row]])
+        x, y, z = (int(size) for size in grids[asked.which["topologies"][row]])
+        grid = x, y, z
         found = structure(
             cfg, phase, grid, ffn, attention, int(asked.batch(phase)[row]), int(new[row]), bool(cached[row] > 0),
             asked.words["weights"][asked.which["weights"][row]], asked.words["cache"][asked.which["cache"][row]],
@@ -202,7 +206,9 @@ class _Columns:
                    column("shared"))  # fmt: skip
 
 
-def _together(members: np.ndarray, cases: Sequence[_Case], of_case: np.ndarray, asked: Settings):
+def _together(
+    members: np.ndarray, cases: Sequence[_Case], of_case: np.ndarray, asked: Settings
+) -> Iterator[tuple[np.ndarray, _Columns]]:
     """Rows of one structure, one chip and one kind of links, with their columns."""
     groups: dict[tuple, list[int]] = {}
     for number, case in enumerate(cases):
@@ -222,18 +228,18 @@ def _kinds(wired: Wiring) -> tuple:
 
 def _seconds(asked: Settings, phase: str, rows: np.ndarray, columns: _Columns, model: str) -> Timed:
     first = columns.cases[0]
-    template, slice_ = first.found.template, first.wired.topology
+    template, slice_ = sure(first.found.template), first.wired.topology
     new, cached = tokens(asked, phase)
     every = [letters(case.cfg) for case in columns.cases]
     sizes = {name: columns.column([each[name] for each in every]) for name in every[0]}
     sizes |= {"B": asked.batch(phase)[rows], "L": new[rows], "S": cached[rows]}
     if phase == "decode":
         sizes["L"] = 1
-    known = {symbol.name for symbol in template.meanings.known}
+    taken = {symbol.name for symbol in template.meanings.known}
     mesh = {axis: columns.column([case.wired.mesh[axis] for case in columns.cases]) for axis in AXES}
     at: Rates = rates(slice_.chip, model)
     routes = routes_on([case.wired for case in columns.cases], columns.of_row)
-    return template.seconds({n: size for n, size in sizes.items() if n in known}, mesh, at, columns.legs, routes)
+    return template.seconds({n: size for n, size in sizes.items() if n in taken}, mesh, at, columns.legs, routes)
 
 
 def letters(cfg: Config) -> dict[str, int]:
@@ -243,7 +249,7 @@ def letters(cfg: Config) -> dict[str, int]:
 
 def _reads(took: Timed) -> dict[str, np.ndarray]:
     """Bytes of the cache, of all other inputs, and of what is neither."""
-    found = dict.fromkeys(READS, 0.0)
+    found: dict[str, Any] = dict.fromkeys(READS, 0.0)
     for name, n_bytes in took.evaluated.read_bytes().items():
         found["cache" if name.startswith("cache_") else "weights" if name else "values between"] += n_bytes
     return {name: np.broadcast_to(n_bytes, took.evaluated.shape) for name, n_bytes in found.items()}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -75,7 +75,8 @@ def across(grid: Grid, axes: Iterable[str]) -> Numbers:
 
 def hand_out(axes: Sequence[Numbers], dims: Mapping[str, Numbers]) -> tuple[dict[str, Numbers], Numbers]:
     """Dimension → its parts, and the product of the axes that none could take."""
-    left, parts, over = dict(dims), dict.fromkeys(dims, 1), 1
+    left, over = dict(dims), cast(Numbers, 1)
+    parts: dict[str, Numbers] = dict.fromkeys(dims, 1)
     for axis in axes:
         free: Numbers = True
         for name, size in left.items():

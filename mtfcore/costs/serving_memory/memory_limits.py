@@ -98,7 +98,7 @@ def _within(
 ) -> Numbers:  # fmt: skip
     """Cached tokens of each sequence within so many bytes of one device."""
     check(cfg, grid, batch=batch)
-    how = {"ffn": ffn, "attention": attention, "few_copies": few_copies, "scales": scales}
+    how: dict[str, Any] = {"ffn": ffn, "attention": attention, "few_copies": few_copies, "scales": scales}
     one = cache(cfg, grid, batch=batch, context=1, dtype=cache_dtype, **how)
     return _plain(np.floor(budget / one.bytes))
 

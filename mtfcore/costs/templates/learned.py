@@ -48,10 +48,11 @@ class Learned(Meanings):
         return fits[0]
 
     def _value(self, expression: Expression) -> Fraction:
-        return sum(
-            term.factor * math.prod(Fraction(self.known[symbol][0]) ** power for symbol, power in term.powers)
-            for term in expression.terms
-        )  # fmt: skip
+        total = Fraction(0)
+        for term in expression.terms:
+            powers = (Fraction(self.known[symbol][0]) ** power for symbol, power in term.powers)
+            total += term.factor * math.prod(powers, start=Fraction(1))
+        return total
 
 
 @dataclass(eq=False)
@@ -75,8 +76,8 @@ class Lessons:
         faults = []
         for turn in (1, 2, 3):  # with unlucky sizes a second plan may have another structure
             try:
-                programs, more = zip(first, plan(turn), strict=True)
-                made = Template.of(*programs, sizes=more)
+                program, sizes = plan(turn)
+                made = Template.of(first[0], program, sizes=(first[1], sizes))
             except LayoutError as error:
                 faults.append(str(error))
                 continue

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from mtfcore.costs.pricing.step_work import Access, Local, Work
 from mtfcore.costs.templates.sizes import Expression, Meanings
 from mtfcore.dtypes import itemsize
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, refuse, sure
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Program, Step
 from mtfcore.tensor import Graph, Op
@@ -74,7 +74,7 @@ class Row:
     count: int = dataclasses.field(default=1, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.label}: {self.step.arrow()}"
+        return f"{self.label}: {self.step.arrow()}" if self.step else self.label
 
 
 def rows_of(plans: Sequence[Sequence[Work]], meanings: Meanings) -> tuple[tuple[Row, ...], tuple[int, ...]]:
@@ -207,5 +207,5 @@ def input_sizes(shardings: Sequence[Sharding]) -> dict[str, int]:
     found: dict[str, set[int]] = {}
     for s in shardings:
         for dim in s.dims:
-            found.setdefault(dim.name, set()).add(dim.size)
+            found.setdefault(dim.name, set()).add(sure(dim.size))
     return {name: sizes.pop() for name, sizes in found.items() if len(sizes) == 1}

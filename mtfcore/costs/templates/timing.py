@@ -108,7 +108,8 @@ def _local(evaluated: Evaluated, rows: Sequence[int], dtype: str, rates: Rates) 
     for row in rows:
         product = sheet.product[row]
         if product not in made:
-            made[product] = padded_flops(*[values[register] for register in product], rates.tile)
+            m, k, n, copies = (values[register] for register in product)
+            made[product] = padded_flops(m, k, n, copies, rates.tile)
     flops = evaluated.stacked([made[sheet.product[row]] for row in rows])
     return Group(tuple(rows), local_time(flops, n_bytes, dtype, rates))
 

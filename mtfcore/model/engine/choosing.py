@@ -12,7 +12,7 @@ A cost is modelled; what it is modelled for is said. Next file to read: `engine`
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtfcore.costs.pricing.price import price
 from mtfcore.errors import LayoutError, nearest, refuse
@@ -58,7 +58,7 @@ class Priced(NamedTuple):
 
 
 def choose(
-    cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, topology: object = None, at_rest: str = ""
+    cfg: Config, mesh: Mesh, prefill: str, decode: str, sizes: Sizes, topology: Any = None, at_rest: str = ""
 ) -> Choice:
     """The partitions that were asked for, or the cheapest; refuses what cannot run, with every reason.
 
@@ -97,7 +97,7 @@ def _tried(cfg: Config, mesh: Mesh, phase: str, asked: str, sizes: Sizes, topolo
     return [_priced(cfg, mesh, phase, name, sizes, topology if asked == "auto" else None) for name in names]
 
 
-def _priced(cfg: Config, mesh: Mesh, phase: str, name: str, sizes: Sizes, topology: object) -> Priced:
+def _priced(cfg: Config, mesh: Mesh, phase: str, name: str, sizes: Sizes, topology: Any) -> Priced:
     ffn, attention = SERVING[name].ffn.name, SERVING[name].attention
     batch, new = (sizes.prompts, sizes.chunk) if phase == "prefill" else (sizes.slots, 1)
     faults = possible(cfg, ffn, attention, mesh, batch, new, 0, phase)

@@ -11,7 +11,7 @@ turn reads 64 new tokens behind 1920 kept ones). This is the last file of the en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtfcore.errors import LayoutError, refuse
@@ -44,7 +44,7 @@ class Conversation:
         return self._last.kept if self._last else 0
 
     def say(self, tokens: Sequence[int], max_new_tokens: int = 64, *, tokens_per_launch: int = 1, **options: Any
-            ) -> Iterator[Progress]:  # fmt: skip
+            ) -> Generator[Progress]:  # fmt: skip
         """Read these tokens behind what was said before, and go on from them; options are those of `Engine.submit`.
 
         A turn that is still open ends when the next one begins.
@@ -64,7 +64,7 @@ class Conversation:
         fault = prompt_fault(tokens, self.engine.n_tokens, self.engine.length - said, most)
         refuse([f"what is said, behind {said} tokens, {fault}"] if fault else [], "conversation")
 
-    def _told(self, request: Request, turns: int) -> Iterator[Progress]:
+    def _told(self, request: Request, turns: int) -> Generator[Progress]:
         self._check(request.unread, request.most)  # again: other turns may have come between
         self._begin(request)
         try:

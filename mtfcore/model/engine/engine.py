@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.model.configs import Config, config
 from mtfcore.model.engine.asking import (
@@ -130,7 +130,7 @@ class Engine:
         while any(not request.done for request in requests):
             yield self.step(turns).of(requests)
         if any(request.n_told < len(request.made) for request in requests):  # the last in another loop's launch
-            yield dataclasses.replace(self._last, seconds=0.0, n_read=0).of(requests)
+            yield dataclasses.replace(sure(self._last), seconds=0.0, n_read=0).of(requests)
 
     def complete(self, prompts: Sequence[Sequence[int]], max_new_tokens: int = 64, **options: Any) -> list[list[int]]:
         """What `generate` makes of each prompt (or sample), all at once."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,7 @@ class Launches:
     def planned(self, kind: str, size: int = 0, drawn: bool = False) -> Program:
         """Its program."""
         read, kept = self.read_shape, self.kept_shape
-        made = {
+        made: dict[str, Callable[[], Program]] = {
             "prefill": lambda: reading(read, size, drawn), "decode": lambda: decoding(kept, size, drawn),
             "give": lambda: giving(read, kept), "give_samples": lambda: sampling(read, kept),
             "give_all": lambda: given_whole(read, kept),
@@ -151,7 +151,7 @@ class Launches:
 
     def _put_weights(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Each parameter as it is stored, one at a time, so that the host never holds two of them."""
-        run, found = self.run("decode", 1), {}
+        run, found = self.run("decode", 1), dict[str, Any]()
         weights = self.kept_shape.weights
         for name, array in stored_one_by_one(self.kept_shape.cfg, params, weights, activations(weights)):
             found |= run.put({name: array}, owned=name in MADE)
@@ -189,5 +189,5 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked:
+    if asked and callable(before):
         before(*asked[0])

@@ -12,7 +12,8 @@ batch, an all-to-all, section 3.3. Next file to read: `slots`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import mtfcore as mtf
 from mtfcore.dims import Dim
@@ -116,7 +117,7 @@ def _prompt_places(read: Shape) -> dict[str, str]:
 
 
 def _planned(
-    read: Shape, kept: Shape, name: str, call: object, small: Mapping[str, str], prompts: bool = True
+    read: Shape, kept: Shape, name: str, call: Callable[..., Any], small: Mapping[str, str], prompts: bool = True
 ) -> Program:
     """The plan of a program of both caches (or of decode's alone), whose `small` inputs are whole everywhere."""
     texts = {**small, **kept.cache_texts}
@@ -129,7 +130,7 @@ def _planned(
 
 
 def _plan(
-    shape: Shape, name: str, call: object, texts: Mapping[str, str], small: Mapping[str, str],
+    shape: Shape, name: str, call: Callable[..., Any], texts: Mapping[str, str], small: Mapping[str, str],
     place: Mapping[str, str], sizes: str,
 ) -> Program:  # fmt: skip
     kinds = {part: shape.cache_dtypes[_cache_name(part)] for part in texts if part not in small}

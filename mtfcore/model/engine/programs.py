@@ -13,11 +13,13 @@ step. Source: arXiv 2211.05102, section 2 (phases), 3.3. Next file to read: `mov
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import mtfcore as mtf
 from mtfcore.dims import Dim
+from mtfcore.errors import sure
 from mtfcore.functions import Function
 from mtfcore.mesh import Mesh
 from mtfcore.model.block import full_precision, regrouped
@@ -93,7 +95,7 @@ def decoding(shape: Shape, turns: int = 1, drawn: bool = False) -> Program:
             now = dict(zip(kept, parts, strict=True))
             one = regrouped(token, "B", (token.dim("B"), Dim("L", 1)))
             found = step(shape.cfg, {**weights, **now}, one, where.pins, at, shape.cache)
-            drawing = {**options, "chance": chance} if drawn else {}
+            drawing = {**options, "chance": sure(chance)} if drawn else {}
             after = chosen(shape, found["logits"], drawing)
             return after, at + live, *written(found, now, at, live).values(), after
 
@@ -111,8 +113,8 @@ def decoding(shape: Shape, turns: int = 1, drawn: bool = False) -> Program:
 
 
 def planned(
-    shape: Shape, name: str, where: Placement, call: object, small: Mapping[str, str], drawn: bool, sizes: str,
-    chance: str = "B",
+    shape: Shape, name: str, where: Placement, call: Callable[..., Any], small: Mapping[str, str], drawn: bool,
+    sizes: str, chance: str = "B",
 ) -> Program:  # fmt: skip
     """The plan of a step whose `small` inputs, and what it draws with, are whole everywhere."""
     computed = activations(shape.weights)
@@ -148,8 +150,9 @@ def chosen(shape: Shape, logits: Tensor, drawing: Mapping[str, Tensor]) -> Tenso
     """The next token of each sequence, i32[B]; the vocabulary stays where it lies."""
     logits = full_precision(logits)
     if drawing:
-        return pick_each(logits, n_tokens=shape.n_tokens, **drawing)
-    if shape.n_tokens < logits.dim("V").size:
+        chance, temperature, top_k, top_p = (drawing[name] for name in ("chance", *DRAWING))
+        return pick_each(logits, chance, temperature, top_k, top_p, n_tokens=shape.n_tokens)
+    if shape.n_tokens < logits.size("V"):
         legal = mtf.less(mtf.index("V", logits), shape.n_tokens)
         logits = mtf.where(legal, logits, float("-inf"), out="B V")
     return mtf.argmax(logits, "V")

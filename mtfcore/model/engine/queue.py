@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.model.engine.asking import drawing_arrays
 from mtfcore.model.engine.launches import Launches, uninterrupted
 from mtfcore.model.engine.slots import Request, Slots, bucket
@@ -112,7 +112,8 @@ class Queue:
         return sum(sample.slot is None for sample in request.samples) <= free
 
     def _take(self) -> Done:
-        slots = self._by_row([request.slot if request.kept else self.slots.n for request in self.reading], self.slots.n)
+        n = self.slots.n
+        slots = self._by_row([sure(request.slot) if request.kept else n for request in self.reading], n)
         program = self.launches.take(slots)
         self.taken = True
         return Done("take", program)
@@ -140,13 +141,13 @@ class Queue:
         samples = [(row, sample) for row, request in rows for sample in request.samples]
         if len(samples) > len(rows):
             source = np.full(n, -1, np.int32)
-            source[[sample.slot for _, sample in samples]] = [row for row, _ in samples]
+            source[[sure(sample.slot) for _, sample in samples]] = [row for row, _ in samples]
             program = self.launches.give_samples(source)
         elif [request.slot for request in self.reading] == list(range(n)) and n == self.launches.read_shape.sequences:
             program = self.launches.give_whole()
         else:
-            program = self.launches.give(self._by_row([request.slot for request in self.reading], n))
-        tokens, finished = {}, []
+            program = self.launches.give(self._by_row([sure(request.slot) for request in self.reading], n))
+        tokens, finished = dict[int, list[int]](), list[int]()
         n_read = [len(request.to_read) for request in self.reading]
         with uninterrupted():
             for row, sample in samples:
@@ -156,8 +157,9 @@ class Queue:
 
     def _begin(self, request: Request, row: int, n_read: int, tokens: dict[int, list[int]], ended: list[int]) -> None:
         """A sequence whose prompt is in its slot: with its first token, or with the prompt's last one still to go."""
-        self.held.pop(request.slot, None)
-        self.running[request.slot] = request
+        slot = sure(request.slot)
+        self.held.pop(slot, None)
+        self.running[slot] = request
         if row not in self.first:
             request.kept, request.unread = request.kept + n_read, request.unread[n_read:]
             return
@@ -206,11 +208,12 @@ class Queue:
 
     def leave(self, request: Request) -> None:
         """Its slot goes to the next; that of a conversation is held."""
-        self.running.pop(request.slot, None)
+        slot = sure(request.slot)
+        self.running.pop(slot, None)
         if request.stays:
-            self.held[request.slot] = request
+            self.held[slot] = request
         else:
-            self.slots.give_back(request.slot)
+            self.slots.give_back(slot)
             request.slot = None
 
     def forget(self, requests: Sequence[Request]) -> None:
@@ -248,7 +251,7 @@ class Queue:
             for request in self.reading:
                 for sample in request.samples:
                     if not sample.stays:
-                        self.slots.give_back(sample.slot)
+                        self.slots.give_back(sure(sample.slot))
                         sample.slot = None
             self.waiting.extendleft(reversed(self.reading))
             self.reading = []

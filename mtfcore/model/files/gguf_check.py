@@ -142,7 +142,8 @@ class _Header:
 
     def align(self, kind: int, found: int | str) -> None:
         """The file's own word for how tensors are aligned."""
-        if kind != U32 or found == 0 or found & (found - 1) or found > MOST_ALIGNMENT:
+        n = found if isinstance(found, int) else 0
+        if kind != U32 or n == 0 or n & (n - 1) or n > MOST_ALIGNMENT:
             self.fault(f"general.alignment is {found!r:.40}; expected a power of two up to {MOST_ALIGNMENT:,}")
         self.alignment = int(found)
 

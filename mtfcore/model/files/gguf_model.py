@@ -123,7 +123,12 @@ def configuration(metadata: Metadata, forms: Mapping[str, tuple[int, ...]], name
     given["norm_eps"] = metadata.number(f"{kind}.attention.layer_norm_rms_epsilon", 1e-5)
     given["rotary_base"] = metadata.number(f"{kind}.rope.freq_base", 10_000.0)
     given["left_out"] = _left_out(metadata, kind, forms)
-    same = {"norm": "rms", "activation": "swiglu", "positions": "rotary", "source": f"the file {metadata.file}"}
+    same: dict[str, Any] = {
+        "norm": "rms",
+        "activation": "swiglu",
+        "positions": "rotary",
+        "source": f"the file {metadata.file}",
+    }
     try:
         cfg = Config(name, **same, **given)
     except LayoutError as fault:

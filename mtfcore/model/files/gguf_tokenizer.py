@@ -58,7 +58,7 @@ def _faults(tokens: list[str], kinds: list[int], merges: list[tuple[str, ...]], 
     return faults
 
 
-def _built(metadata: Metadata, tokens: list[str], kinds: list[int], merges: list[tuple[str, ...]]) -> Tokenizer:
+def _built(metadata: Metadata, tokens: list[str], kinds: list[int], merges: list[Any]) -> Tokenizer:
     from tokenizers import AddedToken, decoders, models, normalizers
     from tokenizers import Tokenizer as Backend
 

@@ -70,7 +70,7 @@ def layer_shape(param: Param) -> tuple[int, ...]:
 
 def tensors(cfg: Config, kind: str) -> dict[str, tuple[int, ...]]:
     """Every tensor that a file of this configuration has, with its shape."""
-    found = {}
+    found: dict[str, tuple[int, ...]] = {}
     for param in cfg.params.values():
         place = place_of(param.name, kind)
         layers = range(cfg.layers) if "{n}" in place else range(1)

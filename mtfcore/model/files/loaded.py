@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
@@ -19,8 +19,31 @@ from mtfcore.model.configs import Config
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtfcore.model.files.chat_template import ChatTemplate
-    from mtfcore.model.files.tokenizer import Tokenizer
+    from mtfcore.model.files.tokenizer import TextStream
+
+
+class Words(Protocol):
+    """What is asked of a tokenizer, be it that of files (`tokenizer.Tokenizer`) or of a model without any."""
+
+    @property
+    def end_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def special_texts(self) -> tuple[str, ...]: ...
+
+    def __len__(self) -> int: ...
+
+    def encode(self, text: str, special: bool = True, begin: bool | None = None) -> list[int]: ...
+
+    def decode(self, ids: Sequence[int], special: bool = False) -> str: ...
+
+    def stream(self, special: bool = False) -> TextStream: ...
+
+
+class Template(Protocol):
+    """What is asked of a chat template, such as `chat_template.ChatTemplate`."""
+
+    def tokens(self, messages: Sequence[Mapping[str, str]], answer: bool = True) -> list[int]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +52,8 @@ class LoadedModel:
 
     cfg: Config
     params: Mapping[str, np.ndarray]
-    tokenizer: Tokenizer | None  # None: the files have none
-    template: ChatTemplate | None  # None: the files have none, as those of models that were not taught to chat
+    tokenizer: Words | None  # None: the files have none
+    template: Template | None  # None: the files have none, as those of models that were not taught to chat
     source: str  # which files, and what is in them
 
     @property

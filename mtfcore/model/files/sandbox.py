@@ -13,7 +13,7 @@ tags that bring other templates are refused. Next file to read: `sandbox_content
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import TemplateError, nodes
 from jinja2.runtime import Context, LoopContext
@@ -34,7 +34,7 @@ MAKING = (
     nodes.BinExpr, nodes.Tuple, nodes.List, nodes.Dict, nodes.Filter, nodes.Call, nodes.Getitem,
 )  # fmt: skip
 ONE_BY_ONE = "map reject rejectattr select selectattr".split()  # do something with each item; most items may be dropped
-METHODS: tuple[tuple[type, frozenset[str]], ...] = (
+METHODS: tuple[tuple[Any, frozenset[str]], ...] = (
     (str, frozenset(
         "capitalize casefold count endswith find index isalnum isalpha isdecimal isdigit islower isnumeric isspace "
         "istitle isupper join lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition rsplit "
@@ -77,28 +77,30 @@ def compiled(source: str, limits: Limits) -> Callable[[Mapping[str, Any]], str]:
 class _Metered(NodeTransformer):
     """Rewrites a template's tree so that values pass through the meter."""
 
-    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
         kind = type(node).__name__
         if kind not in TAGS:
             raise LayoutError(f"the chat template uses {kind}, which no template of a chat needs")
         if getattr(node, "recursive", False) or (kind == "AssignBlock" and node.filter):
             raise LayoutError(f"the chat template has a {kind} of a kind that is not run here")
         if isinstance(node, nodes.CallBlock):
-            node.call = self.generic_visit(node.call)  # the call itself stays one, as the compiler expects
+            node.call = cast(
+                nodes.Call, self.generic_visit(node.call)
+            )  # the call itself stays one, as the compiler expects
             node.args = [self.visit(arg) for arg in node.args]
             node.defaults = [self.visit(default) for default in node.defaults]
             node.body = self._all(node.body)
             return node
         node = self.generic_visit(node)
         if isinstance(node, nodes.For):
-            node.iter = _through("looped", node.iter)
+            node.iter = _through("looped", cast(nodes.Expr, node.iter))
         elif isinstance(node, nodes.Output):
             node.nodes = [_through("printed", _plain(part)) for part in node.nodes]
         elif isinstance(node, nodes.Concat):
             return _through("joined", nodes.List(node.nodes, lineno=node.lineno))
         elif isinstance(node, MAKING) and getattr(node, "ctx", "load") == "load":
             if isinstance(node, nodes.Filter) and node.name in ONE_BY_ONE:
-                node.node = _through("looped", node.node)
+                node.node = _through("looped", cast(nodes.Expr, node.node))
             return _through("metered", node)
         return node
 

@@ -23,6 +23,8 @@ from mtfcore.notation import as_whole
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
+    from mtfcore.model.files.loaded import Words
+
 # Special tokens with which some model's turn or text ends, beside the one that its files name
 ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<end_of_turn>", "</s>",
@@ -41,7 +43,7 @@ class Tokenizer:
         self.backend, self.bos_id, self.eos_id, self.begins = backend, bos, eos, begins and bos is not None
         self.special_texts = tuple(sorted(set(specials), key=lambda text: (-len(text), text)))  # longest first
         named = (backend.token_to_id(text) for text in ENDS if text in self.special_texts)
-        self.end_ids = tuple(dict.fromkeys(n for n in (eos, *ends, *named) if n is not None))
+        self.end_ids: tuple[int, ...] = tuple(dict.fromkeys(n for n in (eos, *ends, *named) if n is not None))
         self._lock = threading.Lock()  # whether special tokens are read is a setting of the backend
 
     def __len__(self) -> int:
@@ -77,7 +79,7 @@ class Tokenizer:
         wrong = [n for n, whole in zip(ids, found, strict=True) if whole is None or not 0 <= whole < 2**31]
         if wrong:
             raise LayoutError(f"decode: {wrong[0]!r:.60} is no token; expected whole numbers, 0 to {len(self) - 1:,}")
-        return found
+        return [n for n in found if n is not None]
 
     def __repr__(self) -> str:
         return f"Tokenizer({len(self):,} tokens, {len(self.special_texts)} of them special; ends {self.end_ids})"
@@ -91,7 +93,7 @@ def _whole_text(text: str) -> str:
 class TextStream:
     """Tokens in, text out, whole characters only: what was pushed and then `end` together give `decode` of all."""
 
-    def __init__(self, tokenizer: Tokenizer, special: bool) -> None:
+    def __init__(self, tokenizer: Words, special: bool) -> None:
         self._tokenizer, self._special = tokenizer, special
         self._before: list[int] = []  # tokens whose text has been given: some tokenizers drop a first blank
         self._held: list[int] = []
