@@ -14,6 +14,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from widgets.figures.bars_svg import Bar, Part, bars_svg, legend
 from widgets.figures.feedforward import Facts, Layer, closed_form
 from widgets.figures.log_axes import GREY, LogAxes, around
@@ -185,7 +187,8 @@ def _checks(axes: LogAxes, facts: Facts) -> Iterator[str]:
                   facts["counted"])  # fmt: skip
     for row in facts["rows"]:
         if row["line"]:
-            spots = ((t, float(closed_form(row["layout"], layer, tuple(facts["mesh"]), t))) for t in samples(13)[1:-1])
+            tokens = np.array(samples(13)[1:-1])
+            spots = zip(tokens.tolist(), closed_form(row["layout"], layer, tuple(facts["mesh"]), tokens).tolist())
             data = "".join(f"M{axes.x(t) - 2:.1f} {axes.y(b):.1f}a2 2 0 1 0 4 0a2 2 0 1 0 -4 0" for t, b in spots)
             colour = LINES[row["layout"]][0]
             yield tag("path", d=data, fill="none", stroke=colour, pointer_events="none", data_closed=row["layout"])

@@ -10,6 +10,7 @@ file to read: `labels`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,10 +49,14 @@ class LogAxes:
 
     def path(self, points: Sequence[tuple[float, float]]) -> str:
         """A line through values, as the data of one path."""
-        return "M" + "L".join(f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in points)
+        return "M" + "L".join([f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in points])
 
-    def ground(self, title: str) -> Iterator[str]:
+    def ground(self, title: str) -> tuple[str, ...]:
         """Title, grid, ticks and the axes' own titles."""
+        return _ground(self, title)
+
+    def draw_ground(self, title: str) -> Iterator[str]:
+        """The parts of the ground, drawn anew."""
         low, high = self.height - self.bottom, self.top
         yield text(title, 4, 14, self.width - 4, 12, font_weight="bold")
         for value in ticks(self.x_range):
@@ -77,8 +82,19 @@ class LogAxes:
 def _share(value: float, ends: Range) -> float:
     if not value > 0:
         return 0.0
-    low, high = (math.log10(end) for end in ends)
+    low, high = _logs(ends)
     return min(max((math.log10(value) - low) / (high - low), 0.0), 1.0)
+
+
+@functools.lru_cache(maxsize=64)
+def _ground(axes: LogAxes, title: str) -> tuple[str, ...]:
+    """A ground stays while a slider moves what lies on it, so it is drawn once."""
+    return tuple(axes.draw_ground(title))
+
+
+@functools.lru_cache(maxsize=256)
+def _logs(ends: Range) -> tuple[float, float]:
+    return math.log10(ends[0]), math.log10(ends[1])
 
 
 def ticks(ends: Range) -> list[float]:

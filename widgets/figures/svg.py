@@ -9,7 +9,20 @@ Next file to read: `slices_svg`.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
+
+_NAMES = {"cls": "class"}  # attribute names as SVG writes them; a picture has thousands of few names
+_SPECIAL = re.compile(r"[&<>\"']").search
+
+
+def escaped(words: str) -> str:
+    """Words as they may stand in SVG; most hold nothing to escape, and looking is cheaper than replacing."""
+    return html.escape(words) if _SPECIAL(words) else words
+
+
+def _named(key: str) -> str:
+    return _NAMES.setdefault(key, key.replace("_", "-"))
 
 
 def number(value: float) -> str:
@@ -19,21 +32,22 @@ def number(value: float) -> str:
 
 def tag(name: str, *inside: str, **attributes: object) -> str:
     """One element; `cls` is class, `data_x` is data-x, floats are shortened, None leaves the attribute out."""
-    words = []
+    words = [name]
     for key, value in attributes.items():
-        if value is not None:
-            text = number(value) if isinstance(value, float) else html.escape(str(value))
-            words.append(f' {"class" if key == "cls" else key.replace("_", "-")}="{text}"')
+        if value is None:
+            continue
+        shown = number(value) if isinstance(value, float) else escaped(str(value))
+        words.append(f'{_NAMES.get(key) or _named(key)}="{shown}"')
     body = "".join(inside)
-    return f"<{name}{''.join(words)}>{body}</{name}>" if body else f"<{name}{''.join(words)}/>"
+    return f"<{' '.join(words)}>{body}</{name}>" if body else f"<{' '.join(words)}/>"
 
 
 def text(words: str, x: float, y: float, room: float = 0, size: float = 11, **attributes: object) -> str:
     """Words at a place, cut to `room` pixels (0: no limit); the whole words stay as the element's title."""
     most = int(room / (size * 0.55)) if room else len(words)
     cut = words if len(words) <= most else words[: max(most - 1, 0)] + "…"
-    title = tag("title", html.escape(words)) if cut != words else ""
-    return tag("text", html.escape(cut), title, x=float(x), y=float(y), font_size=size, **attributes)
+    title = tag("title", escaped(words)) if cut != words else ""
+    return tag("text", escaped(cut), title, x=float(x), y=float(y), font_size=size, **attributes)
 
 
 def rectangles(boxes: Iterable[tuple[float, float, float, float]]) -> str:

@@ -39,14 +39,20 @@ class SlicesView(anywidget.AnyWidget):
         """Draw a mesh and tensors on it."""
         if self.device >= len(mesh["holds"]):
             self.device = -1
-        self.drawing = {"panels": drawn(mesh, tensors), "number": next(_numbers)}
+        self.drawing = {"panels": drawn(mesh, tensors, self.drawing["panels"]), "number": next(_numbers)}
 
 
-def drawn(mesh: Facts, tensors: Sequence[Facts]) -> list[dict]:
-    """The panels: mesh first; each with its SVG, its grid, and what the page needs of the facts."""
+def drawn(mesh: Facts, tensors: Sequence[Facts], before: Sequence[dict] = ()) -> list[dict]:
+    """The panels: mesh first; each with its SVG, its grid, and what the page needs of the facts.
+
+    A panel that stands there already, with the same facts, is taken from `before` as it is: nobody draws it again.
+    """
     uid = f"mw{secrets.token_hex(4)}"  # not a count: notebooks of other kernels stand in the same page
-    panels = [{**panel(mesh, f"{uid}m", is_mesh=True), "facts": mesh}]
-    return panels + [{**panel(tensor, f"{uid}t{n}"), "facts": tensor} for n, tensor in enumerate(tensors)]
+    kept = itertools.chain(before, itertools.repeat({"facts": None}))
+    return [
+        old if old["facts"] == facts else {**panel(facts, f"{uid}t{n}", is_mesh=n == 0), "facts": facts}
+        for n, (facts, old) in enumerate(zip([mesh, *tensors], kept))
+    ]
 
 
 def still_panels(mesh: Facts, tensors: Sequence[Facts]) -> str:
