@@ -14,10 +14,10 @@ EVERY = [(c.name, key) for c in chips().values() for key in c.figures]
 
 
 def test_every_chip_of_the_design_is_there():
-    assert list(chips()) == NAMES
+    assert set(NAMES) <= set(chips())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", chips())
 def test_a_chip_has_what_a_price_needs(name):
     c = mtf.chip(name)
     assert c.peak_flops_per_device("bf16") > 1e13 and c.hbm_bytes_per_device > 2**32
