@@ -1,0 +1,94 @@
+"""CONTRIBUTING's recipes work: done in a copy of the tree, word for word, with what they say to run.
+
+All in one copy and few processes, since a reader may follow several; `--long` also does each alone. A recipe says
+what it writes, where, what to run and what is then seen, so nothing here knows any of them by name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from setup.recipes import ROOT, TEXT, Recipe, apply, copy_tree, recipes
+
+RECIPES = recipes()
+MAKE = {"make docs": "python docs/reference.py", "make lessons": "python -m lessons.build"}
+MUST = ("operation", "layout", "chip", "model", "explorer", "case")
+
+
+def run(tree: Path, command: list[str], limit: float = 100) -> str:
+    """One command in the copy, whose own modules come first."""
+    env = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}"}
+    done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=limit, check=False)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout[-6000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def follow(tree: Path, chosen: list[Recipe]) -> str:
+    """Apply recipes, run what they say to make, then all their tests and all that they say is seen, at once."""
+    asked: list[list[str]] = []
+    for recipe in chosen:
+        apply(recipe, tree)
+        asked += [shlex.split(command)[3:] for command in recipe.commands if command.startswith("python -m pytest ")]
+        shown = tree / "tests" / "setup" / f"seen_{len(asked):02}.txt"
+        shown.write_text(f"{recipe.title}\n\n{recipe.seen}\n", encoding="utf-8")
+    for command in dict.fromkeys(command for recipe in chosen for command in recipe.commands if command in MAKE):
+        run(tree, [sys.executable, *MAKE[command].split()[1:]])
+    return run(tree, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together(asked)], 200)
+
+
+def together(asked: list[list[str]]) -> list[str]:
+    """Several pytest commands as one: all their files, and what any of their -k would choose."""
+    files, words = [], ["seen_"]
+    for arguments in asked:
+        at = arguments.index("-k") if "-k" in arguments else len(arguments)
+        files += arguments[:at]
+        words.append(arguments[at + 1] if at < len(arguments) else " or ".join(map(stem, arguments[:at])))
+    shown = ["tests/setup", "--doctest-glob=seen_*.txt"]
+    return [*dict.fromkeys(files), *shown, "-k", " or ".join(f"({word})" for word in words), "-rA"]
+
+
+def stem(file: str) -> str:
+    return Path(file).stem
+
+
+def test_there_is_a_recipe_for_everything_that_people_add():
+    titles = " ".join(recipe.title for recipe in RECIPES)
+    assert [word for word in MUST if word not in titles] == []
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
+def test_a_recipe_is_short_and_in_order(recipe):
+    assert [step.number for step in recipe.steps] == list(range(1, len(recipe.steps) + 1))
+    assert 2 <= len(recipe.steps) <= 9
+    assert recipe.about.startswith("You get ") and recipe.files
+    assert recipe.seen and any("pytest" in command for command in recipe.commands)
+
+
+def test_links_of_the_text_lead_somewhere():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", TEXT.read_text(encoding="utf-8"))
+    assert links and [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.timeout(300)
+def test_all_recipes_together(tmp_path):
+    """What each adds is there, does what the text shows, and passes the tests that the text names."""
+    tree = copy_tree(tmp_path / "copy")
+    said = follow(tree, RECIPES)
+    assert said.count("PASSED tests/setup/seen_") == len(RECIPES)
+    for recipe in RECIPES:
+        for command in recipe.commands:
+            chosen = re.search(r"-k \"?(\w+)", command)
+            assert chosen is None or re.search(rf"PASSED .*{chosen[1]}", said), f"{recipe.title}: {command}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
+def test_each_recipe_alone(recipe, tmp_path):
+    follow(copy_tree(tmp_path / "copy"), [recipe])
