@@ -17,7 +17,7 @@ from typing import Any
 from widgets.figures.svg import number, tag, text
 from widgets.figures.traffic import DIGITS, Facts, carried
 from widgets.numbers import quantity
-from widgets.theme import LINKS, MEMORY, axis_colours
+from widgets.theme import GROUND, INK, LINKS, MEMORY, axis_colours
 
 Picture = dict[str, Any]
 THIN = 1.2  # of a link that has carried nothing
@@ -106,7 +106,7 @@ def _nodes(facts: Facts, picture: Picture, hop: int) -> Iterator[str]:
 def _node(facts: Facts, picture: Picture, hop: int, device: int) -> Iterator[str]:
     width, height = picture["box"]
     frame = {"x": -width / 2, "y": -height / 2, "width": width, "height": height, "rx": 4.0}
-    yield tag("rect", cls="mw-node", fill="#fff", stroke="#333", **frame)
+    yield tag("rect", cls="mw-node", fill=GROUND, stroke=INK, **frame)
     if not picture["cells"]:
         most = max(map(max, facts["counts"])) or 1
         full = height * facts["counts"][hop][device] / most

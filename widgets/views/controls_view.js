@@ -7,11 +7,23 @@ const make = (tag, cls, attributes = {}) => {
   return node;
 };
 
+const MOST_WORDS = 22;  // characters of a menu's words that are shown; all of them in the open menu
+
+// While sliders move, a picture that grows shorter leaves its room as it is, so that what is below it stays in place.
+function holdStage(root, hold) {
+  const stage = root.closest(".mw-explorer")?.querySelector(".mw-stage");
+  if (!stage) return;
+  if (hold && stage.dataset.width === String(stage.clientWidth)) return;
+  stage.dataset.width = hold ? stage.clientWidth : "";
+  stage.style.minHeight = hold ? `${stage.offsetHeight}px` : "";
+}
+
 const KINDS = {
   int(spec, edit) {
     const slider = make("input", "", { type: "range", step: 1, "aria-label": `${spec.label}, powers of two` });
     const box = make("input", "mw-number", { type: "number", step: 1, "aria-label": spec.label });
-    const value = () => 2 ** Number(slider.value);
+    const value = () => (Number(slider.value) < 0 ? 0 : 2 ** Number(slider.value));
+    const place = (number, round) => (number < 1 ? -1 : round(Math.log2(number)));  // below 1 there is 0
     let given = null, typing = false;
     slider.addEventListener("input", () => { box.value = value(); edit(value(), false); });
     slider.addEventListener("change", () => edit(value(), true));
@@ -20,9 +32,9 @@ const KINDS = {
     return {
       nodes: [slider, box],
       set(now) {
-        slider.min = Math.ceil(Math.log2(now.low));
-        slider.max = Math.floor(Math.log2(now.high));
-        slider.value = Math.round(Math.log2(now.value));
+        slider.min = place(now.low, Math.ceil);
+        slider.max = place(now.high, Math.floor);
+        slider.value = place(now.value, Math.round);
         slider.setAttribute("aria-valuetext", now.value);
         box.min = now.low; box.max = now.high;
         if (typing && now.value === given) return;  // news of other controls must not wipe out what is being typed
@@ -33,7 +45,7 @@ const KINDS = {
   },
   choice(spec, edit) {
     const select = make("select", "", { "aria-label": spec.label });
-    let drawn = "";
+    let drawn = "", longest = 2;
     select.addEventListener("change", () => edit(select.value, true));
     return {
       nodes: [select],
@@ -43,8 +55,12 @@ const KINDS = {
           select.replaceChildren(...now.options.map(([value, words]) => new Option(words, value)));
           for (const option of select.options) option.disabled = now.off.includes(option.value);
           drawn = wanted;
+          // as wide as words need, within reason, and never narrower again: what stands after it stays where it is
+          longest = Math.max(longest, Math.min(MOST_WORDS, Math.max(...now.options.map(([, words]) => words.length))));
+          select.style.width = `calc(${longest}ch + 26px)`;
         }
         select.value = now.value;
+        select.title = select.selectedOptions[0]?.text || "";
       },
     };
   },
@@ -75,6 +91,8 @@ function render({ model, el }) {
   // JupyterLab's shortcuts must not take arrows and Enter from the controls
   const root = make("div", "mw mw-live mw-top", { "data-lm-suppress-shortcuts": "true" });
   root.addEventListener("keydown", event => event.stopPropagation());
+  root.addEventListener("input", event => holdStage(root, event.target.type === "range"), true);
+  root.addEventListener("click", event => { if (event.target.closest("button")) holdStage(root, false); }, true);
   const question = make("div", "mw-question", { role: "heading", "aria-level": 3 });
   const row = make("div", "mw-controls");
   const run = make("div", "mw-run");

@@ -41,8 +41,8 @@ function render({ model, el }) {
   const apply = make("button", "mw-button", { type: "button" });
   apply.textContent = "Use this state";
   const foot = make("div", "mw-foot"), saving = make("div", "mw-save", { role: "group", "aria-label": "save the picture" });
-  const saveSays = make("span", "", { role: "status" });
-  saving.append(saveSays, ...["PNG", "SVG"].map(kind => {
+  const saveSays = make("div", "mw-save-says", { role: "status" });
+  saving.append("Save:", ...["PNG", "SVG"].map(kind => {
     const button = make("button", "mw-button", { type: "button", "aria-label": `Save the picture as ${kind}` });
     button.textContent = kind;
     button.addEventListener("click", () => wish(kind.toLowerCase()));
@@ -53,7 +53,7 @@ function render({ model, el }) {
   codeHead.append(copier(() => code.textContent));
   stateHead.append(apply, copier(() => state.value));
   fold.append(summary, wholeHead, whole, errorHead, error, codeHead, code, stateHead, state, heading("As a table"), table);
-  foot.append(saving, fold);
+  foot.append(saving, fold, saveSays);
   root.append(box, foot);
   el.append(root);
 
@@ -94,7 +94,6 @@ function render({ model, el }) {
   const saySave = words => { saveSays.textContent = words; };
   function wish(kind) {
     wished = liveNodes(root);
-    saySave("Saving …");
     clearTimeout(patience);
     patience = setTimeout(() => saySave("The kernel has not answered; if it was stopped, run this cell again."), 4000);
     ask({ save: kind, live: sizesOf(wished) });
@@ -104,12 +103,11 @@ function render({ model, el }) {
     wished = null;
     if (!nodes || !file.text) return;
     clearTimeout(patience);
-    try { await saveFile(file, root, nodes); saySave("Save picture:"); }
+    try { await saveFile(file, root, nodes); saySave(""); }
     catch (error) { saySave(`Not saved: ${error.message}`); }
   }
   model.on("change:shown", draw);
   model.on("change:saved", save);
-  saySave("Save picture:");
   draw();
   new ResizeObserver(cue).observe(line);
 }
