@@ -18,13 +18,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _LONG_WORD = re.compile(r"(\w{80})\w{40,}(\w{40})")  # a word that would bury the sentence it stands in
+LONGEST = 2_000  # characters of a message: more is not read, and fills a notebook
 
 
 class LayoutError(ValueError):
     """A name, size, placement or program that cannot be; nothing has run yet."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(_LONG_WORD.sub(r"\1…\2", message))
+        super().__init__(shortened(_LONG_WORD.sub(r"\1…\2", message)))
+
+
+def shortened(message: str) -> str:
+    """A message of at most `LONGEST` characters: the middle of a longer one is left out."""
+    return message if len(message) <= LONGEST else f"{message[: LONGEST - 500]} … {message[-400:]}"
 
 
 class NotationError(LayoutError):

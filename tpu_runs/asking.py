@@ -26,6 +26,7 @@ from tpu_runs.records import Record
 
 ENVIRONMENT = "MESHWORK_CLASS"
 ANSWER_BYTES = 2**20
+LONGEST_WORDS = 1_000  # of a refusal
 TRIES = 4  # at reaching an owner that we reached before, or at asking again what came too soon
 _NOTEBOOK = uuid.uuid4().hex  # this process's name for fair turns; it says nothing of whose it is
 
@@ -120,7 +121,7 @@ class Class:
             body = json.dumps({"case": case, "params": dict(params or {}), "fresh": fresh}, allow_nan=False)
         except (TypeError, ValueError) as fault:
             raise RequestRefused(f"params must be plain numbers and words ({fault})") from None
-        told = self._call("POST", "/requests", body.encode())
+        told = _told(self._call("POST", "/requests", body.encode()), self.address)
         return Asked(self, told["id"], told)
 
     def status(self) -> dict[str, Any]:
@@ -129,7 +130,10 @@ class Class:
 
     def cases(self) -> dict[str, Any]:
         """What may be asked for, with each parameter's kind, default and legal values."""
-        return self._call("GET", "/cases")["cases"]
+        found = self._call("GET", "/cases").get("cases")
+        if not isinstance(found, dict):
+            raise _not_an_owner(self.address)
+        return found
 
     def _call(self, method: str, path: str, body: bytes | None = None, timeout: float | None = None) -> dict[str, Any]:
         """One question; one that came too soon after others is asked again when the owner says."""
@@ -157,7 +161,7 @@ class Class:
         except urllib.error.HTTPError as fault:
             with fault:
                 raise _refusal(fault.code, fault.read(16384), fault.headers.get("Retry-After")) from None
-        except (OSError, http.client.HTTPException) as fault:  # no answer, or one cut off in the middle
+        except (OSError, OverflowError, http.client.HTTPException) as fault:  # no answer, one cut off, or no port
             raise OwnerAway(f"nobody answers at {self.address} ({getattr(fault, 'reason', fault)}): is `make class` "
                             "running there, and can this machine reach it?") from None  # fmt: skip
 
@@ -172,7 +176,7 @@ class Asked:
 
     def look(self, seen: str = "") -> dict[str, Any]:
         """How it stands; with `seen`, the mark of an earlier answer, the owner answers when that changed (10 s)."""
-        self.told = self.place._call("GET", f"/requests/{self.id}?seen={seen}")
+        self.told = _told(self.place._call("GET", f"/requests/{self.id}?seen={seen}"), self.place.address)
         return self.told
 
     def cancel(self) -> dict[str, Any]:
@@ -188,7 +192,7 @@ class Asked:
                 progress(self.told)
             mark = self.told["mark"]
             if self.told["state"] == "done":
-                return _record(self.told["record"])
+                return _record(self.told["record"], self.place.address)
             try:
                 self.look(mark)
                 failed = 0
@@ -202,17 +206,36 @@ class Asked:
 def _read(body: bytes, address: str) -> dict[str, Any]:
     try:
         told = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or brackets in brackets
         told = None
     if not isinstance(told, dict) or len(body) > ANSWER_BYTES:
-        raise AskingError(f"{address} answered, but not as a class's owner does: is the address right?")
+        raise _not_an_owner(address)
+    return told
+
+
+def _not_an_owner(address: str) -> AskingError:
+    return AskingError(f"{address:.200} answered, but not as a class's owner does: is the address right?")
+
+
+def _told(told: dict[str, Any], address: str) -> dict[str, Any]:
+    """How a request stands, in the form that `Asked` and `in_words` read."""
+    state, kinds = told.get("state"), {"id": str, "mark": str, "state": str}
+    step, record = told.get("progress") or {}, told.get("record")
+    whole = all(isinstance(told.get(name), kind) for name, kind in kinds.items()) and len(str(told["id"])) <= 64
+    whole &= state != "waiting" or {"position", "waiting"} <= told.keys()
+    whole &= isinstance(step, dict) and (not step or {"text", "done", "total"} <= step.keys())
+    whole &= state != "done" or (isinstance(record, dict) and isinstance(record.get("status"), str))
+    if not whole:
+        raise _not_an_owner(address)
     return told
 
 
 def _refusal(status: int, body: bytes, retry: str | None = None) -> AskingError:
     try:
-        words = str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
+        words = str(json.loads(body)["error"])[:LONGEST_WORDS].strip()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        words = ""
+    if not words:
         words = f"the address answered with HTTP {status}, and not as a class's owner does"
     if status == 401:
         return WrongToken(words)
@@ -220,7 +243,10 @@ def _refusal(status: int, body: bytes, retry: str | None = None) -> AskingError:
     return RequestRefused(words, status, seconds)
 
 
-def _record(named: Mapping[str, Any]) -> Record:
+def _record(named: Mapping[str, Any], address: str) -> Record:
     """A record; fields that this version does not know are left out."""
     known = {each.name for each in fields(Record)}
-    return Record(**{name: value for name, value in named.items() if name in known})
+    try:
+        return Record(**{name: value for name, value in named.items() if name in known})
+    except (TypeError, ValueError):  # a field is missing, or is none
+        raise _not_an_owner(address) from None

@@ -81,7 +81,7 @@ class Progress:
             data = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return _empty()
-        except (OSError, ValueError) as problem:  # ValueError: not JSON, or not UTF-8
+        except (OSError, ValueError, RecursionError) as problem:  # not JSON, not UTF-8, or brackets in brackets
             return self._set_aside(str(problem))
         faults = list(_faults(data))
         return self._set_aside("; ".join(faults)) if faults else data
