@@ -7,7 +7,8 @@ from random import Random
 
 from mtfcore.costs.first_paper.iteration_space import Blocks, best
 from mtfcore.costs.first_paper.memory import memory
-from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Sizes, cost, printed_ratio
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Sizes, cost
+from mtfcore.costs.first_paper.two_layers_printed import printed_ratio
 from mtfcore.costs.first_paper.two_layers_programs import planned
 from mtfcore.numbers import count
 from widgets.learning.exercises import Case, at_most, equal, holds

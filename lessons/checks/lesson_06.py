@@ -132,7 +132,7 @@ def padded(answer: Callable[..., tuple[int, float]], rng: Random) -> Iterator[Ca
         new = next(n for n in range(size, size + parts) if n % parts == 0)
         yield equal(f"size {size} over {parts} devices", new, given[0])
         close = abs(given[1] - (1 - size / new)) < 1e-9
-        yield holds(f"share wasted of {size} over {parts}", close, f"{1 - size / new:.4f}", f"{given[1]}")
+        yield holds(f"share wasted of {size} over {parts}", close, f"{1 - size / new:.4f}", f"{given[1]:.4f}")
 
 
 # ---- exercise 4
@@ -206,8 +206,10 @@ def choice_within(answer: Callable[..., tuple[str, bool]], rng: Random) -> Itera
         for budget in rng.sample((max(totals), rng.choice(sorted(totals)[1:3]), min(totals), min(totals) - 1), 4):
             fitting = [choice for choice in CHOICES if step_bytes(*choice) <= budget]
             expected = fitting[0] if fitting else ("none", False)
-            given = answer(step_bytes, budget)
-            yield equal(f"batch {batch}, budget {budget:,} bytes", expected, given)
+            given, about = answer(step_bytes, budget), f"batch {batch}, budget {budget:,} bytes"
+            if given in CHOICES:
+                yield at_most(f"{about}: held with {given}", budget, step_bytes(*given), "bytes of a device")
+            yield equal(f"{about}: the pair", expected, given)
 
 
 @functools.cache

@@ -104,6 +104,7 @@ def choose(answer: Callable[..., Sequence[str]], rng: Random) -> Iterator[Case]:
     "09 pins",
     task="Write the pins with which q moves and the cache does not.",
     hint="The cache stays if its pin is where it lies. Which axes must B of q then have, and in which order?",
+    gives="two texts, the places of q and of the cache",
     bigger_hint="B of q has the axes that B of the cache has. H keeps those of its axes that are not among them. "
     "The second pin is the cache's own text.",
 )

@@ -52,7 +52,7 @@ def _mesh(given: str | mtf.Mesh) -> tuple[mtf.Mesh | None, str]:
     try:
         return mtf.Mesh(given) if isinstance(given, str) else given, ""
     except LayoutError as fault:
-        return None, f" ({fault})"
+        return None, f" ({str(fault).splitlines()[0]})"
 
 
 @functools.cache

@@ -80,7 +80,12 @@ def choose(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
         given = answer([dict(offer) for offer in offers], limit)
         found = next((offer for offer in offers if offer["name"] == given), None)
         why = _why(found, limit) if found else "no offer's name" if given != "none" else "no offer"
-        yield Case(f"{len(offers)} offers, {1e3 * limit:.0f} ms ({kind})", given == best, best, f"{given!r:.40}: {why}")
+        yield Case(
+            f"{len(offers)} offers, {1e3 * limit:.0f} ms ({kind})",
+            given == best,
+            _named(best, offers, limit),
+            f"{given!r}: {why}",
+        )
 
 
 def _offers(kind: str, rng: Random) -> tuple[list[Offer], float]:
@@ -111,6 +116,11 @@ def _a_token(offer: Offer) -> float:
 def _cheapest(offers: Sequence[Offer], limit: float) -> str:
     good = [offer for offer in offers if offer["fits"] and offer["step_seconds"] <= limit]
     return min(good, key=_a_token)["name"] if good else "none"
+
+
+def _named(best: str, offers: Sequence[Offer], limit: float) -> str:
+    """The right answer with its cost; "none" alone."""
+    return next((f"{best!r}: {_why(offer, limit)}" for offer in offers if offer["name"] == best), repr(best))
 
 
 def _why(offer: Offer, limit: float) -> str:
@@ -147,7 +157,7 @@ def explains(answer: Callable[..., tuple[str, float]], rng: Random) -> Iterator[
         yield equal(f"{what}: the part", part, given[0])
         share = apart[part] / whole
         near = abs(given[1] - share) < 1e-6 * abs(share)
-        yield holds(f"{what}: its share", near, f"{share:.4f}", f"{given[1]!r:.20}")
+        yield holds(f"{what}: its share", near, f"{share:.4f}", f"{given[1]:.4f}")
 
 
 def _shown(parts: dict[str, float]) -> str:

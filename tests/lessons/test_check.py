@@ -105,6 +105,22 @@ def test_each_help_button_shows_its_text(check):
     assert [label in html for label, html in zip(("Divide.", "By two.", "n // 2"), shown)] == [True] * 3
 
 
+def test_help_is_asked_for_step_by_step(check):
+    report = check("99 half", None)
+    row, _ = report.widget().children
+
+    def open_now():
+        return [button.description for button in row.children if not button.disabled]
+
+    assert open_now() == ["Hint"] and row.children[2].tooltip == "Solution for 99 half, after the bigger hint"
+    row.children[0].click()
+    assert open_now() == ["Hint", "Bigger hint"]
+    again, _ = check("99 half", None).widget().children
+    assert [button.disabled for button in again.children] == [False, False, True]
+    again.children[1].click()
+    assert [button.disabled for button in again.children] == [False] * 3
+
+
 def test_a_help_button_that_fails_says_so(check, monkeypatch):
     report = check("99 half", None)
     monkeypatch.setattr(type(report.exercise), "help", lambda self, step: 1 / 0)

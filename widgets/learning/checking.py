@@ -87,13 +87,22 @@ class Report:
         return f'<div style="{border}" data-check="{name}" data-state="{self.state}">{head}{tried}{note}</div>'
 
     def widget(self) -> ipywidgets.Box:
-        """Three buttons and the place where their text appears."""
-        text = ipywidgets.HTML()
-        buttons = [self._help_button(step, text) for step in range(1, len(STEPS) + 1)]
+        """Three buttons, each of use once the one before was pressed, and the place where their text appears."""
+        text, buttons = ipywidgets.HTML(), []
+        buttons += [self._help_button(step, text, buttons) for step in range(1, len(STEPS) + 1)]
+        self._unlock(buttons)
         return ipywidgets.VBox([ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), text])
 
-    def _help_button(self, step: int, text: ipywidgets.HTML) -> ipywidgets.Button:
-        button = ipywidgets.Button(description=STEPS[step - 1], tooltip=f"{STEPS[step - 1]} for {self.exercise.name}")
+    def _unlock(self, buttons: list[ipywidgets.Button]) -> None:
+        """Help is asked for step by step: the one after the furthest that was taken, and all before it."""
+        taken = self.progress.entry("checks", self.exercise.name).get("help", 0)
+        for step, button in enumerate(buttons, 1):
+            button.disabled = step > taken + 1
+            after = f", after the {STEPS[step - 2].lower()}" if button.disabled else ""
+            button.tooltip = f"{STEPS[step - 1]} for {self.exercise.name}{after}"
+
+    def _help_button(self, step: int, text: ipywidgets.HTML, row: list[ipywidgets.Button]) -> ipywidgets.Button:
+        button = ipywidgets.Button(description=STEPS[step - 1])
 
         def say(shown: str) -> None:
             text.value = f'<pre data-help="{step}" style="white-space:pre-wrap">{escape(shown)}</pre>'
@@ -102,6 +111,7 @@ class Report:
             say(f"{STEPS[step - 1]}: …")  # the first solution takes seconds: it loads what reads the sources
             try:
                 say(self.help_step(step))
+                self._unlock(row)
             except Exception as problem:  # a callback has no other place to say it
                 say(f"Help failed: {type(problem).__name__}: {problem}")
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from mtfcore.functions import Function
 
-from .kinds import WrongKind, clipped, shown, taken, words
+from .kinds import WrongKind, clipped, decimal, shown, taken, words
 
 Check = Callable[[Any, Random], Iterator["Case"]]
 
@@ -216,6 +216,7 @@ def _plain(value: Any) -> Any:
 def _with_unit(value: Any, unit: str) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     value = int(value) if isinstance(value, float) and value.is_integer() else value
-    text = f"{value:,}" if number else repr(value) if isinstance(value, str) else str(value)
+    whole = f"{value:,}" if isinstance(value, int) else ""
+    text = (whole or decimal(value)) if number else repr(value) if isinstance(value, str) else str(value)
     text = clipped(text, 160)
     return f"{text} {unit.removesuffix('s') if number and value == 1 else unit}".strip()

@@ -39,11 +39,20 @@ def shown(value: Any) -> str:
     """A value in one short line, whatever it is; a text as it was written, a long list by its beginning."""
     if isinstance(value, list | tuple) and len(value) > MOST:
         return f"{len(value):,} elements, the first {shown(value[0])}"
+    if type(value) is float:
+        return decimal(value)
+    if isinstance(value, types.FunctionType):
+        return f"the function {value.__name__}"
     try:
         text = _REPR.repr(value)
     except Exception as problem:  # numbers of thousands of digits, and objects that refuse to be shown
         text = f"something that cannot be shown ({type(problem).__name__})"
     return clipped(re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text), SHOWN)
+
+
+def decimal(value: float) -> str:
+    """A number that is not whole, with as many digits as one compares by eye."""
+    return f"{value:,.3f}" if 1000 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
 def clipped(text: str, most: int) -> str:
@@ -121,7 +130,9 @@ def _list(value: Any, kind: Any, as_set: bool) -> Any:
     if not _is(value, *((set, frozenset) if as_set else ()), list, tuple) or len(value) > MOST:
         raise WrongKind(shown(value))
     found = _each(list(value), [kind] * len(value))
-    return set(found) if as_set and len(set(found)) == len(found) else list(found)
+    if as_set and len(set(found)) < len(found):
+        raise WrongKind(f"{shown(value)}, some of it twice")
+    return set(found) if as_set else list(found)
 
 
 def _number(value: Any) -> int | float:
