@@ -26,6 +26,7 @@ import jupytext
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from lessons.setting_up import typed
 from widgets.learning import outline
 
 HERE = Path(__file__).parent
@@ -67,11 +68,12 @@ def tags(cell: NotebookNode) -> list[str]:
 def notebook(source: Path, kind: str) -> dict:
     """The student's or the solved notebook of a source, as plain data."""
     kept = [cell for cell in cells(source) if LEFT_OUT[kind] not in tags(cell)]
-    if kind == "solved":  # it lies one folder deeper than the glossary
+    if kind == "solved":  # it lies one folder deeper than the glossary, the map and the cheat sheet
         for cell in kept:
-            cell.source = cell.source.replace("](GLOSSARY.md", "](../GLOSSARY.md")
+            cell.source = re.sub(r"\]\((?=[A-Z]+\.md)", "](../", cell.source)
     made = [_cell(cell, f"{source.stem[:2]}-{number:03}") for number, cell in enumerate(kept)]
-    return {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    metadata = METADATA | {"meshwork": {"cells": typed.digest(made)}}  # so that typed text is known and kept
+    return {"cells": made, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _cell(cell: NotebookNode, identity: str) -> dict:
@@ -129,13 +131,18 @@ def texts() -> Iterator[tuple[Path, str]]:
     for source in sources():
         yield from ((target(source, kind), text(source, kind)) for kind in LEFT_OUT)
     yield outline.FILE, outline_text()
+    from lessons import pages  # likewise
+
+    yield from pages.pages()
 
 
 def build() -> list[Path]:
-    """Write every file whose text has changed; returns those written."""
+    """Write every file whose text has changed; returns those written. Notebooks that somebody typed in are kept."""
     written = []
     for path, wanted in texts():
         if not path.exists() or path.read_text(encoding="utf-8") != wanted:
+            if path.suffix == ".ipynb" and path.exists() and typed.is_typed_in(path):
+                print(f"what was typed in {path.name} is kept in {typed.keep(path).name}")
             path.parent.mkdir(exist_ok=True)
             path.write_text(wanted, encoding="utf-8", newline="\n")
             written.append(path)

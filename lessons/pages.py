@@ -1,6 +1,6 @@
 """Pages made from facts: the map of the course, the head of each teacher's notes, the table of published artefacts.
 
-    python -m lessons.build      # `make lessons`: writes the notebooks, then whatever of these has changed
+    python -m lessons.build      # `make lessons`: writes the notebooks, and whatever of these has changed
 
 Facts of a lesson come from `course.py`, published artefacts from `mtfcore.reference`. Where a page is written by hand
 and holds a made part, that part stands between two comments, `<!-- facts -->` and `<!-- /facts -->`, and only it is
@@ -23,7 +23,7 @@ ABOUT = """\
 # What each published artefact becomes
 
 This page is made from `mtfcore/reference/artefacts.json` by `make lessons`. For each table, figure, claim and open end
-of the two papers: where you can move it, which lesson teaches it, how near ours must come, which test says so, and which
+of the two papers: where you can move it, which lesson teaches it, how near ours must come, which test says so, which
 committed records show a TPU compiler's report on it. A dash: none, and why. The figures themselves, beside ours, are
 printed by `python -m mtfcore.costs.against_published`.
 """
@@ -147,7 +147,7 @@ def _record(each: Artefact) -> str:
     return f"[{start}…](../{path})"
 
 
-# ---- writing ----
+# ---- all of them ----
 
 
 def pages() -> Iterator[tuple[Path, str]]:
@@ -157,11 +157,3 @@ def pages() -> Iterator[tuple[Path, str]]:
     for lesson in lessons():
         path = notes_of(lesson)
         yield path, replaced(path.read_text(encoding="utf-8"), "facts", facts(lesson))
-
-
-def write() -> list[Path]:
-    """Write every page whose text has changed; returns those written."""
-    stale = [(path, text) for path, text in pages() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path, text in stale:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    return [path for path, _ in stale]

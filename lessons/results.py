@@ -24,7 +24,8 @@ from lessons.course import Lesson, Question, lessons
 from widgets.learning.progress import FILE_NAME
 
 Predictions = dict[str, dict[str, Any]]
-_SHOWN = re.compile(r"(```python\n(.*?)```\n+)> [^\n]*\n", re.DOTALL)
+_SHOWN = re.compile(r"(```python\n((?:(?!```).*\n)*)```\n)> .*\n")
+PLANS = pages.NOTES / "plans.md"
 SECONDS = 60  # the longest that a cell may take
 
 
@@ -69,14 +70,18 @@ def says(code: str) -> str:
 
 
 def main(numbers: list[str]) -> None:
-    """Write the notes of these lessons, or of all."""
+    """Write the notes of these lessons, or of all with the teaching plans."""
     for lesson in lessons():
         if not numbers or lesson.number in numbers:
-            path = pages.notes_of(lesson)
-            text = spoken(path.read_text(encoding="utf-8"))
-            made = pages.replaced(text, "results", table(lesson, run(lesson)))
-            path.write_text(made, encoding="utf-8", newline="\n")
-            print(f"wrote {path.relative_to(build.HERE.parent)}", flush=True)
+            text = pages.notes_of(lesson).read_text(encoding="utf-8")
+            _write(pages.notes_of(lesson), pages.replaced(spoken(text), "results", table(lesson, run(lesson))))
+    if not numbers:
+        _write(PLANS, spoken(PLANS.read_text(encoding="utf-8")))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    print(f"wrote {path.relative_to(build.HERE.parent)}", flush=True)
 
 
 if __name__ == "__main__":
