@@ -27,7 +27,7 @@ from mtfcore.costs.against_published.__main__ import main
 from mtfcore.costs.against_published.explained import FAR
 from mtfcore.costs.against_published.predicting import predictor
 from mtfcore.costs.against_published.summing import chip_of, is_fitted
-from mtfcore.costs.pricing.step_time import FITTED
+from mtfcore.costs.pricing.rates import FITTED
 from mtfcore.reference import latency_rows, rows
 
 # tables of formulas and dimensions → the rows that do not round to what is printed, and by how much they may be off
