@@ -102,13 +102,14 @@ for group in (1, 2, 4, 8, 16, 64):
     plan = schedules.schedule("all_reduce", group, "ring", n_bytes=64 * MIB)
     sent[group] = plan.max_sent_bytes / MIB
     print(f"{group:3} devices: {plan.steps:4} steps, each device sends {sent[group]:5.1f} MiB (modelled)")
+print(f"  8 devices, all of it directly to everybody: {(8 - 1) * 64} MiB (modelled)")
 predict.show("03 ring", sent[64])
 
 # %% [markdown]
 # **Why:** (g − 1)/g is ½, ¾, ⅞, …: it approaches 1. So the bytes of an all-reduce hardly depend on the number of
 # devices, never more than twice what a device holds. What does grow is the number of steps. A group of one sends nothing
-# and has no steps. (Sending everything directly to everybody would be (g − 1)·n_bytes, with 8 devices 7 · 64 = 448 MiB.
-# That is another algorithm, and its figures need another label.)
+# and has no steps. (Sending everything directly to everybody would be (g − 1)·n_bytes, the last line. That is another
+# algorithm, and its figures need another label.)
 #
 # ## 3 · What is `n_bytes`?
 #
@@ -176,6 +177,7 @@ for way in ("two_way", "line"):
     for n_bytes in (64, 4096, 45_000, 90_000):
         small = schedules.schedule("all_gather", 4, way, n_bytes).seconds(rate, HOP_SECONDS)
         print(f"           with {n_bytes:6,} bytes a device: {small * 1e6:.2f} µs (modelled)")
+print(f"rate × time of a hop: {rate * HOP_SECONDS:,.0f} bytes")
 predict.show("03 line", busiest["line"])
 
 # %% [markdown]
@@ -183,7 +185,7 @@ predict.show("03 line", busiest["line"])
 # ring they come from two sides. The time follows the [**busiest link**](GLOSSARY.md#busiest-link), not the mean: on a line the devices do not even
 # send the same, the inner ones g + 1 = 5 blocks and those at the ends only one.
 #
-# The small messages show the other limit. Below about 45 kB, which is rate × hop time, the bytes no longer matter and
+# The small messages show the other limit. Below rate × time of a hop, the last line, the bytes no longer matter and
 # only the number of hops does. Decoding a few tokens at a time lives down there.
 #
 # ## 5 · All-to-all passes through others

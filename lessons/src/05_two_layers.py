@@ -55,8 +55,11 @@ print(inspect.getsource(training.call))
 # all-reduce adds up.
 
 # %%
-predict("05 all-reduces", "Pure data parallelism, batch:all: how many of the six einsums need an all-reduce?",
-        choices=["none", "1", "2", "4", "6"])
+predict(
+    "05 all-reduces",
+    "Pure data parallelism, batch:all: how many of the six einsums need an all-reduce?",
+    choices=["none", "1", "2", "4", "6"],
+)
 
 # %% tags=["solution"]
 predict.record("05 all-reduces", "2")
@@ -123,17 +126,19 @@ from mtfcore.costs.first_paper.paper_time import step_seconds
 from mtfcore.numbers import format_bytes, format_seconds
 
 v2 = mtf.chip("v2")
+print(f"one core of a TPU v2 has {format_bytes(v2.hbm_bytes_per_device)} (published)")
 big = Sizes(batch=8192, io=4096, hidden=131072)
 for layout, row in ROWS.items():
     parts = row.parts(rows=16, cols=8, planes=4)
     seconds, held = step_seconds(cost(row, big, parts), v2), memory(row, big, parts)
     fits = "fits" if held.fits(v2.hbm_bytes_per_device) else "too large"
-    print(f"{layout or 'none':33} {format_seconds(seconds.total):>7}, {seconds.efficiency:4.0%} computing, "
-          f"{format_bytes(held.total):>8} held: {fits} (modelled)")
+    print(
+        f"{layout or 'none':33} {format_seconds(seconds.total):>7}, {seconds.efficiency:4.0%} computing, "
+        f"{format_bytes(held.total):>8} held: {fits} (modelled)"
+    )
 
 # %% [markdown]
-# On 512 cores of a TPU v2, whose 8 GiB each are published, *none* and *batch:all* do not fit: cutting the batch does not
-# make the weights smaller. Where exactly does memory run out?
+# On 512 cores of a TPU v2, *none* and *batch:all* do not fit: cutting the batch does not make the weights smaller. Where exactly does memory run out?
 
 # %%
 for layout, row in ROWS.items():
@@ -172,23 +177,28 @@ print(f"{repaired!r} sends {format_bytes(repaired.link_bytes().total)} a device 
 # same devices.
 
 # %%
-predict("05 growth", "From k = 1 to k = 16, that is 256 devices: by how much is the ratio n/b of pure data "
-        "parallelism multiplied?", unit="times")
+predict(
+    "05 growth",
+    "From k = 1 to k = 16, that is 256 devices: by how much is the ratio n/b of pure data parallelism multiplied?",
+    unit="times",
+)
 
 # %% tags=["solution"]
 predict.record("05 growth", 16)
 
 # %%
 from mtfcore.costs.first_paper.scaling import data_parallel, grow
-from mtfcore.costs.first_paper.two_layers import printed_ratio
+from mtfcore.costs.first_paper.two_layers_printed import printed_ratio
 
 one = Sizes(batch=256, io=4096, hidden=2048)  # what one device has
 mixed = grow(ROWS["batch:rows hidden:cols"], one, (1, 4, 16))
 for point, data in zip(mixed, data_parallel(mixed)):
     ratios = [float(printed_ratio(each.row, each.sizes, each.parts)) for each in (point, data)]
     shares = [step_seconds(cost(each.row, each.sizes, each.parts), v2).efficiency for each in (point, data)]
-    print(f"devices {point.devices:3}, {point.sizes}: ratio {ratios[0]:.5f}, {shares[0]:.0%} computing; "
-          f"by data parallelism {ratios[1]:.5f}, {shares[1]:.0%} (modelled)")
+    print(
+        f"devices {point.devices:3}, {point.sizes}: ratio {ratios[0]:.5f}, {shares[0]:.0%} computing; "
+        f"by data parallelism {ratios[1]:.5f}, {shares[1]:.0%} (modelled)"
+    )
 first, *_, last = (float(printed_ratio(data.row, data.sizes, data.parts)) for data in data_parallel(mixed))
 predict.show("05 growth", last / first)
 
@@ -220,8 +230,10 @@ from mtfcore.costs.first_paper.iteration_space import planned as product
 for cut in ((64, 1, 1), (8, 8, 1), (4, 4, 4)):
     blocks = Blocks(*cut)
     sent = product(blocks, 64).link_bytes().total // 4
-    print(f"{blocks.kind:8} {float(blocks.ratio(1)):.3f} u FLOPs a value touched; u = 64: touches "
-          f"{float(blocks.touched(64)):5,.0f} values, sends {sent:5,} (modelled)")
+    print(
+        f"{blocks.kind:8} {float(blocks.ratio(1)):.3f} u FLOPs a value touched; u = 64: touches "
+        f"{float(blocks.touched(64)):5,.0f} values, sends {sent:5,} (modelled)"
+    )
 
 # %% [markdown]
 # The paper's Appendix B prints 0.12 u for pencils and 0.17 u for cubes, about 40 % better (published). It counts the
@@ -259,12 +271,14 @@ layouts(batch=8192, io=4096, hidden=131072, rows=16, cols=8, planes=4, chip="v2"
 # `batch` examples on all `n` processors together: the values all-reduced for one weight matrix, divided by the
 # multiply-adds that one processor does of one einsum.
 
+
 # %% tags=["stub"]
 def ratio(batch, n):
     return ...  # values a multiply-add
 
 
 check("05 ratio", ratio)
+
 
 # %% tags=["solution"]
 def ratio(batch, n):
@@ -278,12 +292,13 @@ check("05 ratio", ratio)
 # if the layout cuts batch into r parts, hidden into c and io into p. A dimension that is not cut (1 part) needs no
 # all-reduce.
 
+
 # %% tags=["stub"]
-def allreduced(batch, io, hidden, r, c, p):
-    ...  # return a number of values
+def allreduced(batch, io, hidden, r, c, p): ...  # return a number of values
 
 
 check("05 allreduced", allreduced)
+
 
 # %% tags=["solution"]
 def allreduced(batch, io, hidden, r, c, p):
@@ -299,12 +314,13 @@ check("05 allreduced", allreduced)
 # **Exercise 3 (write a function).** A network runs under `batch:rows hidden:cols`. Return batch, hidden, rows and cols
 # for k² times as many devices, with the same ratio and nothing more than k times as large.
 
+
 # %% tags=["stub"]
-def grown(batch, hidden, rows, cols, k):
-    ...  # return four numbers
+def grown(batch, hidden, rows, cols, k): ...  # return four numbers
 
 
 check("05 grown", grown)
+
 
 # %% tags=["solution"]
 def grown(batch, hidden, rows, cols, k):
@@ -317,12 +333,13 @@ check("05 grown", grown)
 # **Exercise 4 (write a function).** Return (i, j, k), the numbers of parts whose product is `processors`, so that each
 # processor touches the fewest values of A, B and C. Trying all cuts is fast enough.
 
+
 # %% tags=["stub"]
-def cut(processors):
-    ...  # return three numbers
+def cut(processors): ...  # return three numbers
 
 
 check("05 cut", cut)
+
 
 # %% tags=["solution"]
 def cut(processors):
@@ -338,12 +355,13 @@ check("05 cut", cut)
 # `batch:rows hidden:cols`, bf16 with Adam, holds at most `budget` bytes on a device and sends the fewest. `cost` and
 # `memory` of this lesson are yours to use, and `row.parts(rows, cols)`.
 
+
 # %% tags=["stub"]
-def mesh_within(sizes, devices, budget):
-    ...  # row = ROWS["batch:rows hidden:cols"]; return (rows, cols)
+def mesh_within(sizes, devices, budget): ...  # row = ROWS["batch:rows hidden:cols"]; return (rows, cols)
 
 
 check("05 mesh_within", mesh_within)
+
 
 # %% tags=["solution"]
 def mesh_within(sizes, devices, budget):

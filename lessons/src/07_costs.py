@@ -68,9 +68,12 @@ for name, plan, tokens in (("prefill", prefill, 2048), ("decode", decode, 64)):
 # it the arithmetic does: drawn over intensity, speed is a slope that ends in a flat roof.
 #
 # For a product with weights the intensity is simple. A weight of s bytes is read once and used for T tokens, 2·T FLOPs.
-# So the roof begins at T = s·peak / (2·HBM) tokens. A TPU v5e has 197 TFLOP/s in bf16 and reads 819 GB/s (published).
+# So the roof begins at T = s·peak / (2·HBM) tokens. Both rates of a TPU v5e stand above the question.
 
 # %%
+v5e = mtf.chip("v5e")
+print(f"TPU v5e: {v5e.peak_flops_per_device('bf16') / 1e12:.0f} TFLOP/s in bf16, reads "
+      f"{v5e.hbm_bytes_per_second_per_device / 1e9:.0f} GB/s (published)")
 predict("07 roof", "v5e, weights of two bytes: from about how many tokens in a pass does arithmetic decide?",
         choices=["2", "24", "240", "2,400"])
 
