@@ -68,6 +68,7 @@ def developer_commands() -> dict[str, list[str]]:
         "bench": ["-m", "tests.benchmarks"],
         "lint": ["-m", "tests.lint"],
         "lessons": ["-m", "lessons.build"],
+        "previews": ["-m", "lessons.previews"],
         "bundle": ["-m", "lessons.setting_up.bundle"],
         "docs": ["docs/reference.py"],
     }
@@ -96,7 +97,7 @@ def main(words: list[str]) -> int:
     if options.command == "versions":
         return versions.main(options.words)
     python = ensure_environment("lab" if options.command == "bundle" else "test")
-    if options.command in ("test", "test-long", "bundle"):
+    if options.command in ("test", "test-long", "bundle", "previews"):
         fetch_model(python)
     command = [str(python), *commands[options.command], *options.words]
     return subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -20,6 +20,7 @@ TARGETS = [
     "bench",
     "lint",
     "lessons",
+    "previews",
     "bundle",
     "docs",
     "peers",

@@ -1,0 +1,82 @@
+"""A run notebook as one page: nbconvert with the template beside this file, in Meshwork's own frame.
+
+    page(notebook, source)[:15]        # '<!DOCTYPE html>'
+
+Styles that outputs carry are moved into the page's head, each once: fourteen explorers bring the same one. Code is
+coloured by Pygments, in two themes. Next file to read: `__main__.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from pygments.formatters import HtmlFormatter
+
+from lessons import build
+from mtfcore import __version__
+from widgets import pages
+
+from . import HERE, MARK, stamp
+
+LIGHT, DARK = "default", "github-dark"
+_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+_LESSON = re.compile(r'href="(\d\d_\w+)\.ipynb"')
+
+
+def page(notebook: NotebookNode, source: Path) -> str:
+    """The whole file."""
+    inside, styles = without_styles(body(notebook))
+    title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
+    style = "".join([*styles, code_style(), (HERE / "page.css").read_text(encoding="utf-8")])
+    mark = f'<meta name="{MARK}" content="{stamp(source)}">'
+    around = f"{navigation(source)}\n<main>\n{inside}\n</main>\n<footer>{provenance(source)}</footer>"
+    return pages.page(title, around, style).replace("</head>", f"{mark}\n</head>", 1)
+
+
+def body(notebook: NotebookNode) -> str:
+    """The cells as HTML, with links to the other pages in place of notebooks."""
+    exporter = HTMLExporter(
+        template_name="template", extra_template_basedirs=[str(HERE)], exclude_anchor_links=True, enable_mathjax=False
+    )
+    made, _ = exporter.from_notebook_node(notebook)
+    return _LESSON.sub(r'href="\1.html"', made)
+
+
+def without_styles(html: str) -> tuple[str, list[str]]:
+    """The HTML without its style elements, and these, each once, in the order of their first use."""
+    return _STYLE.sub("", html), list(dict.fromkeys(_STYLE.findall(html)))
+
+
+def code_style() -> str:
+    """Colours of code, light and dark."""
+    light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in (LIGHT, DARK))
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+
+
+def navigation(source: Path) -> str:
+    """Links to the lessons before and after, and to the notebook."""
+    all_of_them = build.sources()
+    place = all_of_them.index(source)
+    links = [f'<a href="{other.stem}.html">{words} {other.stem[:2]}</a>'
+             for words, other in (("← lesson", all_of_them[place - 1] if place else None),
+                                  ("lesson →", all_of_them[place + 1] if place + 1 < len(all_of_them) else None))
+             if other]  # fmt: skip
+    notebook = f'<a href="../{source.stem}.ipynb">the notebook to work in</a>'
+    return f'<nav aria-label="Lessons">{" · ".join([*links, notebook])}</nav>'
+
+
+def provenance(source: Path) -> str:
+    """What the page was made from, by what, and on what."""
+    versions = f"Python {platform.python_version()}, JAX {version('jax')}, {platform.system()} {platform.machine()}"
+    return (
+        f"<p>A solved lesson, run from top to bottom. Made from <code>lessons/src/{escape(source.name)}</code> "
+        f"(SHA-256 of the solved cells <code>{stamp(source)}…</code>) by Meshwork {__version__} with "
+        f"{escape(versions)}, {os.cpu_count()} cores, 64 simulated devices. <code>make previews</code> makes it again.</p>"
+    )
