@@ -78,5 +78,6 @@ def provenance(source: Path) -> str:
     return (
         f"<p>A solved lesson, run from top to bottom. Made from <code>lessons/src/{escape(source.name)}</code> "
         f"(SHA-256 of the solved cells <code>{stamp(source)}…</code>) by Meshwork {__version__} with "
-        f"{escape(versions)}, {os.cpu_count()} cores, 64 simulated devices. <code>make previews</code> makes it again.</p>"
+        f"{escape(versions)}, {os.cpu_count()} cores, 64 simulated devices. "
+        "<code>make previews</code> makes it again.</p>"
     )
