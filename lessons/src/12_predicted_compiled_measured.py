@@ -66,7 +66,7 @@ predict("12 waits", "Which share of the compiled step does a device wait for its
 predict.record("12 waits", "a quarter")
 
 # %%
-from mtfcore.compiling.process import has_compiler
+from mtfcore.compiling.process import GET, has_compiler
 from mtfcore.compiling.timeline import Timeline
 from mtfcore.compiling.timeline import timeline as lanes
 from mtfcore.reference import rows
@@ -80,9 +80,14 @@ def recorded(**wanted):
 
 
 record = recorded(phase="decode", **asked)
-report = mtf.compile(plan, "v4:4x4x4") if has_compiler() else None
-line = lanes(report) if report else Timeline.from_json(record.facts["timeline"])
-print("just now" if report else record.words())
+if has_compiler():
+    print("Compiling the step for 64 chips of TPU v4; nothing more appears here until that is done …", flush=True)
+    line = lanes(mtf.compile(plan, "v4:4x4x4"))
+else:
+    print(f"{GET}.\nHere a record stands in: {record.words()}")
+    line = Timeline.from_json(record.facts["timeline"])
+
+# %%
 whole = line.whole
 print(f"{1e3 * whole.seconds:.1f} ms a step: computing {1e3 * whole.compute_seconds:.1f} ms, waiting for links "
       f"{1e3 * whole.exposed_link_seconds:.1f} ms ({line.origin})")

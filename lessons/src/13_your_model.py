@@ -164,10 +164,12 @@ from mtfcore.compiling.process import GET, has_compiler
 
 plan = mtf.model.plan_phase(cfg, "decode", "x:2 y:2 z:1", ffn="ws2d", attention="heads", batch=64, cached_tokens=2304)
 modelled = mtf.price(plan, "v5e:2x2", model="physical")
-compiled = mtf.compile(plan, "v5e:2x2") if has_compiler() else None
-if compiled is None:
-    print(GET)
+compiled = None
+if not has_compiler():
+    print(f"{GET}.\nSo {1e3 * modelled.seconds:.2f} ms (modelled) stand alone, and the next cell has nothing to print.")
 else:
+    print("Compiling the step for four chips of TPU v5e; nothing more appears here until that is done …", flush=True)
+    compiled = mtf.compile(plan, "v5e:2x2")
     print(repr(compiled))
     print(f"{compiled.memory.total / 2**30:.2f} GiB (compiled), {modelled.memory.total / 2**30:.2f} GiB (modelled)")
 
