@@ -18,8 +18,9 @@ CELLS = (
     "from widgets import Frame, iteration_space, layouts\nFrame.reraise = True\ncubes = iteration_space()\ncubes",
     "explorer = layouts()\nexplorer",
 )
-DRAWN = "n => [...document.querySelectorAll('.mw-plot')].filter(e => +e.dataset.drawn > n).length === 4"
-TRACE = "([chart, trace]) => [...document.querySelectorAll('.mw-plot')[chart].data[trace].y]"
+DRAWN = "() => document.querySelectorAll('.mw-live .mw-chart').length === 4"
+TRACE = """([chart, trace]) => [...document.querySelectorAll('.mw-live .mw-chart')[chart]
+  .querySelectorAll(`[data-trace='${trace}']`)].map(bar => +bar.dataset.value)"""
 SAYS = ".mw-bottom .mw-says"
 
 
@@ -27,7 +28,7 @@ SAYS = ".mw-bottom .mw-says"
 def shared(browser: Browser, lab: Lab) -> Iterator[Page]:
     """Both explorers on one page."""
     with shared_page(browser, lab, "layouts.ipynb", *CELLS) as page:
-        page.wait_for_function(DRAWN, arg=0)
+        page.wait_for_function(DRAWN)
         yield page
 
 
@@ -69,7 +70,7 @@ def test_what_does_not_divide_is_refused_and_an_offer_leads_out(shown: Page) -> 
     set_number(shown, "batch", 8200)
     wait_kind(shown, "refused")
     expect(shown.locator(SAYS).nth(1)).to_contain_text("batch 8,200 does not divide over rows = 16")
-    expect(shown.locator(".mw-dim .mw-plot")).to_have_count(4)
+    expect(shown.locator(".mw-dim .mw-chart")).to_have_count(4)
     shown.get_by_role("button", name="batch 8,208").click()
     expect(shown.locator(".mw-dim")).to_have_count(0)
     expect(control(shown, "batch", "input[type=number]")).to_have_value("8208")
@@ -90,16 +91,14 @@ def test_the_cubes_follow_the_processors(shown: Page) -> None:
 
 def test_the_page_reads_in_both_themes_and_when_narrow(shown: Page) -> None:
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        before = int(shown.locator(".mw-plot").first.get_attribute("data-drawn"))
         switch_theme(shown, theme)
-        shown.wait_for_function(DRAWN, arg=before)
-        read = contrasts(shown, ".mw-plot, .mw-picture")
+        read = contrasts(shown, ".mw-picture")
         # words in a long bar stand on a light ground of their own, which is not an ancestor of theirs
         found = [row for row in read if row[1].lower().startswith("text") and not row[2].startswith("↑")]
         assert len(found) > 40 and min(found)[0] >= 4.5, min(found)
     shown.set_viewport_size({"width": 480, "height": 900})
     shown.wait_for_function(
-        "() => [...document.querySelectorAll('.mw-plot, .mw-picture')].every(chart => "
+        "() => [...document.querySelectorAll('.mw-live.mw-picture')].every(chart => "
         "chart.querySelector('svg').getBoundingClientRect().width <= chart.clientWidth + 1)"
     )
     wide = shown.evaluate("() => document.querySelector('.jp-OutputArea-output').scrollWidth - innerWidth")

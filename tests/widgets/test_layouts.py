@@ -151,13 +151,12 @@ def values(explorer) -> dict[str, object]:
     return {item["name"]: item["value"] for item in explorer.top.row["items"]}
 
 
-def test_one_step_is_one_event_and_one_message_a_chart():
+def test_one_step_is_one_event_and_one_message_for_all_charts():
     explorer, events, pushed = layouts(), [], []
     explorer.observe(events.append, "state")
-    for chart in explorer.charts.values():
-        chart.observe(pushed.append, "figure")
+    explorer.picture.observe(pushed.append, "html")
     explorer.top.press({"batch": 16384}, released=False)
-    assert len(events) == 1 and len(pushed) == 4
+    assert len(events) == 1 and len(pushed) == 1
     assert explorer.value["sizes"]["batch"] == 16384 and explorer.kind == "ok"
 
 
@@ -238,11 +237,10 @@ def test_the_still_page_and_the_file_hold_the_four_charts():
     assert len(still) < 60_000
 
 
-def test_closing_gives_up_every_chart():
+def test_closing_gives_up_the_charts():
     explorer = layouts()
-    charts = list(explorer.charts.values())
     explorer.close()
-    assert all(chart.comm is None for chart in charts)
+    assert explorer.picture.comm is None
 
 
 @pytest.mark.parametrize("make", [layouts, traffic, program, iteration_space])

@@ -33,14 +33,15 @@ from widgets.figures.layouts_words import sentence, table
 from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.frame import Frame, Offer, Refused, Shown
 from widgets.state import State
-from widgets.views.plot_view import PlotView, saved_charts, still_charts
+from widgets.views.picture_view import PictureView
+from widgets.views.plot_view import saved_charts, still_charts
 
 MOST_DEVICES, LARGEST = 1 << 12, 1 << 20
 START: State = {
     "batch": 8192, "io": 4096, "hidden": 131072, "rows": 16, "cols": 8, "planes": 4, "chip": "v2",
     "optimizer": "adam", "dtype": "bf16", "passes": "training",
 }  # fmt: skip
-CHARTS = {"time": time_chart, "memory": memory_chart, "ratio": ratio_chart, "growth": growth_chart}
+CHARTS = (time_chart, memory_chart, ratio_chart, growth_chart)
 OF_A_STEP = ("batch", "io", "hidden", "rows", "cols", "planes", "chip", "optimizer", "dtype", "passes")
 ON_A_DEVICE = "The best layout on a device"
 CUTS = {"batch": ("rows",), "io": ("planes",), "hidden": ("cols", "planes")}
@@ -59,18 +60,11 @@ class Layouts(OnDevice, Frame):
         top, stage, sentence = self.children
         self.children = [top, stage, self.strip, sentence]
 
-    def make_picture(self) -> ipywidgets.Box:
+    def make_picture(self) -> PictureView:
         self.strip = ipywidgets.HTML()
-        label = "chart of {}; its numbers stand in the table of the details"
-        share = {"flex": "1 1 400px", "min_width": "0", "width": "auto"}
-        self.charts = {name: PlotView(height=236, label=label.format(name), layout=share) for name in CHARTS}
-        flow = ipywidgets.Layout(flex_flow="row wrap", width="100%", margin="8px 0 0")
-        return ipywidgets.Box(list(self.charts.values()), layout=flow)
+        return PictureView(label="charts of time, memory, ratio and growth; the table of the details has their numbers")
 
     def close(self) -> None:
-        for chart in self.charts.values():
-            chart.layout.close()
-            chart.close()
         for part in (self.strip.style, self.strip.layout, self.strip):
             part.close()
         super().close()
@@ -121,15 +115,19 @@ class Layouts(OnDevice, Frame):
 
     def paint(self, shown: Shown) -> None:
         self.strip.value = f'<div class="mw">{self._strip(shown)}</div>'
-        for name, make in CHARTS.items():
-            self.charts[name].show(make(shown.facts))
+        self.picture.show(_charts(shown))
 
     def still(self, shown: Shown) -> str:
-        return f"{still_charts(make(shown.facts) for make in CHARTS.values())}{self._strip(shown)}"
+        return f"{_charts(shown)}{self._strip(shown)}"
 
     def svg(self) -> str:
-        charts = saved_charts(make(self.value) for make in CHARTS.values())
+        charts = saved_charts(make(self.value) for make in CHARTS)
         return stamped(charts, self.value["device"], ON_A_DEVICE)
+
+
+def _charts(shown: Shown) -> str:
+    """The four charts, drawn in Python: a slider then waits for one message, not for four charts of plotly."""
+    return still_charts(make(shown.facts) for make in CHARTS)
 
 
 def _parts(state: State, dim: str) -> int:

@@ -1,4 +1,4 @@
-"""A plotly figure as one SVG, made in Python: the chart that stays in the file when no page draws it.
+"""A plotly figure as one SVG, made in Python: a live chart that one message moves, and the still one in the file.
 
     >>> chart_svg({"data": [{"type": "bar", "x": [0], "y": [3]}], "layout": {"yaxis": {"range": [0, 4]}}})[:4]
     '<svg'
@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from widgets.figures.svg import tag, text
+from widgets.figures.svg import escaped, tag, text
 from widgets.theme import AXES
 
 Facts = Mapping[str, Any]
@@ -98,15 +98,21 @@ def _marks(data: Sequence[Facts], layout: Facts, x: Scale, y: Scale) -> Iterator
 
 def _bars(trace: Facts, n: int, stacked: dict[float, float], x: Scale, y: Scale) -> Iterator[str]:
     half = abs(x(0.35) - x(0))
-    for at, value in zip(trace["x"], trace["y"], strict=True):
+    for at, value, says in zip(trace["x"], trace["y"], _says(trace), strict=True):
         if value:
             low = stacked.get(at, 0.0)
             stacked[at] = low + value
             top, foot = max(y(low + value), -1e4), min(y(low), 1e4)
             yield tag(
-                "rect", x=x(at) - half, y=top, width=2 * half, height=foot - top, fill=_colour(trace, n), stroke=GREY,
-                data_value=value,
+                "rect", says, x=x(at) - half, y=top, width=2 * half, height=foot - top, fill=_colour(trace, n),
+                stroke=GREY, data_value=repr(value), data_trace=n,
             )  # fmt: skip
+
+
+def _says(trace: Facts) -> Iterator[str]:
+    """What is said of each mark under the pointer; plotly calls it hovertext."""
+    words = trace.get("hovertext") or [""] * len(trace["x"])
+    return (tag("title", escaped(each)) if each else "" for each in words)
 
 
 def _line(trace: Facts, n: int, x: Scale, y: Scale) -> Iterator[str]:
@@ -118,17 +124,17 @@ def _line(trace: Facts, n: int, x: Scale, y: Scale) -> Iterator[str]:
     if "markers" in trace.get("mode", "lines"):
         symbols = trace.get("marker", {}).get("symbol", "circle")
         symbols = [symbols] * len(points) if isinstance(symbols, str) else symbols
-        for (a, b), symbol in zip(points, symbols, strict=True):
-            hollow = {"fill": "none", "stroke": _colour(trace, n), "stroke_width": 2}
+        for (a, b), symbol, says in zip(points, symbols, _says(trace), strict=True):
+            hollow = {"fill": "none", "stroke": _colour(trace, n), "stroke_width": 2, "pointer_events": "all"}
             how = hollow if "open" in symbol else {"fill": _colour(trace, n)}
-            yield _star(a, b, how) if "star" in symbol else tag("circle", cx=a, cy=b, r=3.5, **how)
+            yield _star(a, b, says, how) if "star" in symbol else tag("circle", says, cx=a, cy=b, r=3.5, **how)
 
 
-def _star(x: float, y: float, how: Facts) -> str:
+def _star(x: float, y: float, says: str, how: Facts) -> str:
     """Five spikes, with an edge that is seen on a bar of any colour."""
     turns = [(8.5 if n % 2 == 0 else 3.6, math.pi * n / 5) for n in range(10)]
     path = "L".join(f"{x + r * math.sin(turn):.1f} {y - r * math.cos(turn):.1f}" for r, turn in turns)
-    return tag("path", d=f"M{path}z", **{"stroke": "#111", **how}, data_star=f"{x:.1f} {y:.1f}")
+    return tag("path", says, d=f"M{path}z", **{"stroke": "#111", **how}, data_star=f"{x:.1f} {y:.1f}")
 
 
 def _colour(trace: Facts, n: int) -> str:

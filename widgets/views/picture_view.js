@@ -1,10 +1,13 @@
 // Shows what Python drew.
+// A page takes the first clip of a name, and in a hidden part that one cuts nothing: each view has names of its own.
+const renamed = (html, own) => html.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
 function render({ model, el }) {
+  const own = `p${Math.random().toString(36).slice(2)}`;
   const root = document.createElement("div");
   root.className = "mw mw-live mw-picture";
   root.setAttribute("role", "figure");
   el.append(root);
-  const draw = () => { root.setAttribute("aria-label", model.get("label")); root.innerHTML = model.get("html"); };
+  const draw = () => { root.setAttribute("aria-label", model.get("label")); root.innerHTML = renamed(model.get("html"), own); };
   model.on("change:html", draw);
   model.on("change:label", draw);
   draw();

@@ -65,8 +65,9 @@ class PlotView(anywidget.AnyWidget):
 
 
 def still_charts(figures: Iterable[Facts]) -> str:
-    """The same charts as plain HTML, for a page without a kernel; they wrap as the live ones do."""
-    slots = "".join(f'<div style="flex:1 1 400px;max-width:560px">{chart_svg(figure)}</div>' for figure in figures)
+    """Charts as plain HTML, live in a `PictureView` or for a page without a kernel; they wrap."""
+    drawn = (chart_svg(figure, 420.0, 240.0) for figure in figures)
+    slots = "".join(f'<div style="flex:1 1 400px;max-width:560px">{chart}</div>' for chart in drawn)
     return f'<style>.mw-chart{{width:100%;height:auto}}</style><div style="display:flex;flex-wrap:wrap">{slots}</div>'
 
 
