@@ -75,10 +75,12 @@ def _has_program(row: Published) -> bool:
     return setup["phase"] in PHASES and (not row.left_out or "context" in setup)
 
 
+@cache
 def _identity(row: Published) -> str:
     return repr((dict(_fixed(row)), row.setup["ffn"], row.setup["attention"]))
 
 
+@cache
 def same_settings(row: Published) -> tuple[Published, ...]:
     """Other rows that print a time of the very same settings."""
     return tuple(each for each in _all() if each is not row and _identity(each) == _identity(row))
@@ -90,6 +92,7 @@ def by_key(key: str) -> Published | None:
     return next((row for row in _all() if row.key == key), None)
 
 
+@cache  # the menu asks for all of them at each move
 def words(row: Published) -> str:
     """As a line of a menu."""
     again = "".join(f", {table}" for table in dict.fromkeys(each.table for each in same_settings(row)))
