@@ -71,7 +71,11 @@ def notebook(source: Path, kind: str) -> dict:
     if kind == "solved":  # it lies one folder deeper than the glossary, the map and the cheat sheet
         for cell in kept:
             cell.source = re.sub(r"\]\((?=[A-Z]+\.md)", "](../", cell.source)
-    made = [_cell(cell, f"{source.stem[:2]}-{number:03}") for number, cell in enumerate(kept)]
+    return _notebook(kept, source.stem[:2])
+
+
+def _notebook(kept: list[NotebookNode], name: str) -> dict:
+    made = [_cell(cell, f"{name}-{number:03}") for number, cell in enumerate(kept)]
     metadata = METADATA | {"meshwork": {"cells": typed.digest(made)}}  # so that typed text is known and kept
     return {"cells": made, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
@@ -88,7 +92,11 @@ def _cell(cell: NotebookNode, identity: str) -> dict:
 
 def text(source: Path, kind: str) -> str:
     """A notebook file's exact text."""
-    return json.dumps(notebook(source, kind), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    return _text(notebook(source, kind))
+
+
+def _text(notebook: dict) -> str:
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def target(source: Path, kind: str) -> Path:
@@ -130,6 +138,8 @@ def texts() -> Iterator[tuple[Path, str]]:
     """Every generated file and its exact text."""
     for source in sources():
         yield from ((target(source, kind), text(source, kind)) for kind in LEFT_OUT)
+    for source in sorted((HERE / "teaching").glob("*.py")):  # for teachers: no lesson, so nothing is filled in
+        yield source.with_suffix(".ipynb"), _text(_notebook(jupytext.read(source).cells, source.stem))
     yield outline.FILE, outline_text()
     from lessons import pages  # likewise
 

@@ -77,7 +77,7 @@ def provenance(source: Path) -> str:
     versions = f"Python {platform.python_version()}, JAX {version('jax')}, {platform.system()} {platform.machine()}"
     return (
         f"<p>A solved lesson, run from top to bottom. Made from <code>lessons/src/{escape(source.name)}</code> "
-        f"(SHA-256 of the solved cells <code>{stamp(source)}…</code>) by Meshwork {__version__} with "
+        f"(SHA-256 of its solved cells <code>{stamp(source)}…</code>) by Meshwork {__version__} with "
         f"{escape(versions)}, {os.cpu_count()} cores, 64 simulated devices. "
         "<code>make previews</code> makes it again.</p>"
     )

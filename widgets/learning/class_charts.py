@@ -20,10 +20,10 @@ from .outline import Asked, Lesson
 from .standing import Entry, apart, shown
 
 BEFORE, AFTER = LETTERS["x"], "#8C8C8C"
-EXACT, NO_RATIO = "exact", "no ratio"
+EXACT, NO_RATIO, NO_RESULT = "exact", "0 or below", "no result yet"
 BOUNDS = ((0.1, "under 1/10"), (0.5, "1/10 to 1/2"), (1.0, "1/2 to 1"), (2.0, "1 to ×2"), (10.0, "×2 to ×10"))
 OVER = "over ×10"
-BINS = (*(words for _, words in BOUNDS[:3]), EXACT, *(words for _, words in BOUNDS[3:]), OVER, NO_RATIO)
+BINS = (*(words for _, words in BOUNDS[:3]), EXACT, *(words for _, words in BOUNDS[3:]), OVER, NO_RATIO, NO_RESULT)
 MOST_CHOICES = 8  # a lesson asks for five at most; a file may claim anything
 
 
@@ -43,7 +43,8 @@ def chart(asked: Asked, entries: Sequence[Entry]) -> str:
     late = [label for label, entry in zip(labels, made, strict=True) if entry.get("before") is False]
     bars = [_bar(label, labels.count(label), late.count(label)) for label in order]
     says = f"{_result(asked, entries)}; {count(len(made), 'prediction')}, {len(entries) - len(made)} made none."
-    drawn = bars_svg(asked.name, bars, top=max(map(labels.count, order), default=1), name=asked.name)
+    title = f"{asked.name}: {'what was chosen' if asked.choices else 'predictions as parts of the result'}"
+    drawn = bars_svg(title, bars, top=max(map(labels.count, order), default=1), name=asked.name)
     key = legend([("before the result", BEFORE), ("after it", AFTER)])
     return f"<figure>{drawn}{key}<figcaption>{escape(asked.question)} {says}</figcaption></figure>"
 
@@ -62,12 +63,12 @@ def _label(entry: Entry, asked: Asked) -> str:
     answer, actual = entry["answer"], entry.get("actual")
     if asked.choices:
         return str(answer)
-    if answer == actual:
-        return EXACT
+    if actual is None or answer == actual:
+        return NO_RESULT if actual is None else EXACT
     ratio = apart(answer, actual)
     if ratio is None:
         return NO_RATIO
-    return next((words for bound, words in BOUNDS if ratio < bound), OVER)
+    return next((words for bound, words in BOUNDS if ratio < bound or ratio == bound > 1), OVER)
 
 
 def _choices(asked: Asked, labels: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def text(found: ClassFacts) -> str:
     if found.missing:
         parts.append(f"No file from: {', '.join(found.missing)}.")
     if found.left_out:
-        parts += ["Left out", _lines([("file", "why"), *found.left_out])]
+        parts += ["Left out", _lines([("File", "Why"), *found.left_out])]
     return "\n\n".join(parts)
 
 
@@ -49,7 +49,7 @@ def cell(row: Standing) -> str:
 
 def lesson_rows(found: ClassFacts) -> list[tuple[str, ...]]:
     """Student × lesson."""
-    head = ("student", *(lesson.number for lesson in course()), "tries", "helps")
+    head = ("Student", *(lesson.number for lesson in course()), "Tries", "Helps")
     return [head, *((student.name, *map(cell, student.rows), *_sums(student)) for student in found.students)]
 
 
@@ -59,7 +59,7 @@ def _sums(student: Student) -> tuple[str, str]:
 
 def summary_rows(found: ClassFacts) -> list[tuple[str, ...]]:
     """Each lesson: who has begun, who has passed all."""
-    rows = [("lesson", "begun", "all passed", "not begun")]
+    rows = [("Lesson", "Begun", "All passed", "Not begun")]
     for place, lesson in enumerate(course()):
         here = [student.rows[place] for student in found.students]
         begun = sum(row.started for row in here)
@@ -70,7 +70,7 @@ def summary_rows(found: ClassFacts) -> list[tuple[str, ...]]:
 
 def hardest_rows(found: ClassFacts) -> list[tuple[str, ...]]:
     """The checks with the most tries and helps a student."""
-    head = ("check", "tried by", "passed by", "tries", "helps", "saw the solution")
+    head = ("Check", "Tried by", "Passed by", "Tries", "Helps", "Saw the solution")
     return [head] + [
         (hard.check, str(hard.tried), str(hard.passed), f"{hard.tries:.1f}", f"{hard.helps:.1f}", str(hard.solutions))
         for hard in found.checks[:HARDEST]
@@ -79,7 +79,7 @@ def hardest_rows(found: ClassFacts) -> list[tuple[str, ...]]:
 
 def prediction_rows(found: ClassFacts) -> list[tuple[str, ...]]:
     """Each prediction: how many were exact, within a factor of two, further off; how many came after the result."""
-    head = ("prediction", "exact", f"within ×{NEAR:g}", "further", "not the same", "not made", "after the result")
+    head = ("Prediction", "Exact", f"Within ×{NEAR:g}", "Further", "Not the same", "Not made", "After the result")
     rows = [head]
     for lesson in course():
         for asked in lesson.predictions:
