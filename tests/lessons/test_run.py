@@ -53,6 +53,18 @@ def test_the_solved_lesson_runs_and_passes_every_check(run, source):
     assert seconds < LESSON_SECONDS
 
 
+@pytest.mark.parametrize("number", [12, 13])
+def test_without_a_compiler_the_lesson_says_so_and_goes_on(run, tmp_path, monkeypatch, number):
+    """As on a computer for which libtpu has no wheel: the interpreter is told that there is no such module."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['libtpu'] = None\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
+    source = build.sources()[number]
+    notebook, progress, _ = run(build.text(source, "solved"))
+    assert not [out for out in outputs(notebook) if out.output_type == "error" or out.get("name") == "stderr"]
+    assert any("libtpu, the compiler for TPUs, is not installed" in text for text in texts(notebook))
+    assert all(guess["answer"] == guess["actual"] for guess in progress["predictions"].values())
+
+
 @lessons
 def test_the_students_lesson_runs_and_says_not_yet(run, source):
     notebook, progress, _ = run(build.text(source, "student"))

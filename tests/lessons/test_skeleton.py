@@ -92,8 +92,10 @@ def test_one_setup_cell_before_all_code(source):
 def test_predict_run_explain(source):
     """Each guess is asked, then answered by what ran, then explained in the text that follows."""
     cells = main_path(source)
-    asked = {name: n for n, cell in enumerate(cells) for name in re.findall(r'predict\("([^"]+)"', cell.source)}
-    shown = {name: n for n, cell in enumerate(cells) for name in re.findall(r'predict\.show\("([^"]+)"', cell.source)}
+    asked = {name: n for n, cell in enumerate(cells) for name in re.findall(r'predict\(\s*"([^"]+)"', cell.source)}
+    shown = {
+        name: n for n, cell in enumerate(cells) for name in re.findall(r'predict\.show\(\s*"([^"]+)"', cell.source)
+    }
     assert len(asked) >= 2 and asked.keys() == shown.keys()
     for name, at in shown.items():
         assert asked[name] < at, f"{name} is answered where it is asked"
