@@ -44,10 +44,12 @@ PAGES = (
         "mtfcore.dims", "mtfcore.mesh", "mtfcore.layout", "mtfcore.sharding", "mtfcore.errors")),
     Page("operations", "Named functions and their operations", (
         "mtfcore.functions", "mtfcore.tensor", "mtfcore.ops", "mtfcore.elementwise", "mtfcore.reductions",
+        "mtfcore.lookups",
         "mtfcore.reshapes", "mtfcore.row_writing", "mtfcore.spatial", "mtfcore.padding", "mtfcore.randomness",
         "mtfcore.loops", "mtfcore.backward")),
     Page("programs", "Plan, run, count", (
-        "mtfcore.planning", "mtfcore.steps", "mtfcore.runs", "mtfcore.whole", "mtfcore.overlap", "mtfcore.counting",
+        "mtfcore.planning", "mtfcore.steps", "mtfcore.traffic",
+        "mtfcore.runs", "mtfcore.whole", "mtfcore.overlap", "mtfcore.counting",
         "mtfcore.device_pool", "mtfcore.diagnosis")),
     Page("costs", "Chips, slices, prices, estimates, search", (
         "mtfcore.chips", "mtfcore.chip_adding", "mtfcore.topologies", "mtfcore.topology_answers", "mtfcore.costs")),

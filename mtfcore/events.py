@@ -28,7 +28,8 @@ from mtfcore.errors import LayoutError, sure
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes, permute_pairs
 from mtfcore.sharding import Axes
-from mtfcore.steps import Program, Step, split_by_axis
+from mtfcore.steps import Program, Step
+from mtfcore.traffic import split_by_axis
 
 Number = int | Fraction
 Path = tuple[int, ...]  # a step's place: its number, and within a repeat the number there

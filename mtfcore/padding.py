@@ -17,9 +17,9 @@ from typing import NamedTuple
 from mtfcore.dims import Dim, parse_dims
 from mtfcore.elementwise import less
 from mtfcore.errors import LayoutError, nearest, refuse, sure
+from mtfcore.lookups import index
 from mtfcore.notation import as_size, is_name
 from mtfcore.ops import apply, expect_tensor
-from mtfcore.reductions import index
 from mtfcore.reshapes import pad
 from mtfcore.rules.reshaping import groups
 from mtfcore.steps import Program, Step, held_bytes

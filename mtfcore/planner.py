@@ -14,15 +14,18 @@ from mtfcore.dtypes import DTYPES
 from mtfcore.errors import LayoutError, refuse, sure
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
-from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.choosing import choose
+from mtfcore.rules.moved_or_made import made_at
 from mtfcore.rules.moves import State
 from mtfcore.rules.moving import reshard_steps
-from mtfcore.rules.operations import PLANNERS, made_at
+from mtfcore.rules.operations import PLANNERS
 from mtfcore.rules.pruning import needed
+from mtfcore.rules.questions import Question
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Axes, Sharding
-from mtfcore.steps import COLLECTIVES, Port, Program, Step, held_bytes
+from mtfcore.steps import Port, Program, Step, held_bytes
 from mtfcore.tensor import Graph, Like, Op
+from mtfcore.traffic import COLLECTIVES
 
 
 class Planner:

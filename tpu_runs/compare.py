@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mtfcore.costs.pricing.constants import Constants
-from mtfcore.costs.pricing.step_time import MODELS
+from mtfcore.costs.pricing.rates import MODELS
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.numbers import count, format_seconds
 from mtfcore.tables import Column, Row, Table

@@ -18,8 +18,9 @@ from mtfcore.counting.facts import sent_bytes
 from mtfcore.errors import LayoutError
 from mtfcore.measuring.places import versions
 from mtfcore.notation import format_axes, parse_axes
-from mtfcore.steps import Program, split_by_axis
+from mtfcore.steps import Program
 from mtfcore.topologies import Topology
+from mtfcore.traffic import split_by_axis
 from tpu_runs.commits import commit
 from tpu_runs.plainness import plain
 from tpu_runs.records import Record

@@ -34,8 +34,9 @@ from mtfcore.elementwise import (
     tanh,
 )  # fmt: skip
 from mtfcore.errors import sure
+from mtfcore.lookups import index
 from mtfcore.ops import apply
-from mtfcore.reductions import index, sum
+from mtfcore.reductions import sum
 from mtfcore.rules.reshaping import groups
 from mtfcore.tensor import Tensor
 

@@ -74,7 +74,7 @@ def _inner_flops(fused: Computation, module: Module) -> int:
         if i.opcode in FLOPS:
             total += FLOPS[i.opcode](i, fused)
         elif i.opcode == "fusion":
-            total += _inner_flops(module.called(i.attributes["calls"], i), module)
+            total += _inner_flops(module.called(i.attribute("calls"), i), module)
     return total
 
 
@@ -101,7 +101,7 @@ def _used(home: Computation, made: Instruction, whole: int, module: Module, pass
         if user.opcode in SAME:
             total += _used(home, user, whole, module, passed_on)
         elif user.opcode == "fusion":
-            inner = module.called(user.attributes["calls"], user)
+            inner = module.called(user.attribute("calls"), user)
             on = partial(_used, home, user, whole, module, passed_on)
             total += _used(inner, inner.parameters[place], whole, module, on)
         else:
@@ -139,7 +139,7 @@ def _root_bytes(home: Computation, made: Instruction, module: Module) -> int:
     if made.opcode == "bitcast":
         return _root_bytes(home, home.operand(made, 0), module)
     if made.opcode == "fusion":
-        inner = module.called(made.attributes["calls"], made)
+        inner = module.called(made.attribute("calls"), made)
         return _root_bytes(inner, inner.result, module)
     return _bytes(made)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mtfcore.counting.hlo_parse import Computation, Instruction, Module, parse, split
+from mtfcore.counting.hlo_parse import DAMAGED, Computation, Instruction, Module, Unreadable, parse, split
 from mtfcore.counting.hlo_text import ASYNC_DONE, COLLECTIVES, chain, goes_on
 from mtfcore.counting.hlo_values import while_runs
 
@@ -128,7 +128,13 @@ class Schedule:
 def read(text: str) -> Schedule:
     """Read the text of one compiled module."""
     module = parse(text)
-    return Schedule(module, tuple(_slots(module, module.start, 1)))
+    try:
+        return Schedule(module, tuple(_slots(module, module.start, 1)))
+    except Unreadable:
+        raise
+    except DAMAGED as fault:
+        what = "call themselves" if isinstance(fault, RecursionError) else "do not fit together"
+        raise Unreadable(f"HLO line {module.start.line}: computations that {what}") from fault
 
 
 def _opened(order: tuple[Slot, ...]) -> Iterator[Slot]:
@@ -146,14 +152,14 @@ def _slots(module: Module, home: Computation, times: int, inside: Instruction | 
             for name in split(i.attributes.get("branch_computations", "").strip("{}")):
                 yield from _slots(module, module.called(name, i), times) if name else ()
         else:
-            fused = module.called(i.attributes["calls"], i) if i.opcode == "fusion" else None
+            fused = module.called(i.attribute("calls"), i) if i.opcode == "fusion" else None
             yield Slot(i, home, times, inside, fused)
             if (begun := _begins(i, home)) is not None:
                 yield from _wrapped(module, begun, times, inside)
 
 
 def _loop(module: Module, i: Instruction, home: Computation, times: int) -> Slot:
-    test, body = (module.called(i.attributes[key], i) for key in ("condition", "body"))
+    test, body = (module.called(i.attribute(key), i) for key in ("condition", "body"))
     turns = while_runs(i, home, test, body, module)
     inner = tuple(_slots(module, body, times * (turns if turns is not None else 1)))
     return Slot(i, home, times, body=inner, turns=turns)

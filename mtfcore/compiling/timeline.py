@@ -9,20 +9,19 @@
 It is the walk of `timing`, event by event: the bars that compute and the waits add up to its `Took`. A bar may be
 busy for a part of its length only: a loop seen from outside, or small neighbours drawn as one. Two axes, or both
 directions of one, that a collective keeps busy are several lanes of one bar. Origin: modelled from compiled schedule.
-Next file to read: `timeline_text`, which keeps it in 8 kB.
+Next file to read: `step_words`, then `timeline_text`, which keeps it in 8 kB.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mtfcore.compiling.step_words import step_words
 from mtfcore.compiling.timing import ORIGIN, Event, Link, Took, Walk, walked
-from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError, nearest, sure
-from mtfcore.steps import Program, Step
 
 if TYPE_CHECKING:
     from mtfcore.compiling.report import CompiledReport
@@ -234,21 +233,3 @@ def _common(bar: Bar, other: Bar) -> float:
 
 
 # ---- the plan's steps in words
-
-
-def step_words(program: Program, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """(number, what it does) of every step, those of loops behind their loop."""
-    for number, step in enumerate(program.steps):
-        yield f"{prefix}{number}", _words(step)
-        if step.body is not None:
-            yield from step_words(step.body, f"{prefix}{number}.")
-
-
-def _words(step: Step) -> str:
-    if step.kind != "einsum":
-        return step.label()
-    return f"einsum {' , '.join(_names(s.dims) for s in step.before)} → {_names(step.after.dims)}"
-
-
-def _names(dims: Sequence[Dim]) -> str:
-    return " ".join(dim.name for dim in dims) or "()"

@@ -20,7 +20,8 @@ from mtfcore.compiling.collectives import Sent
 from mtfcore.compiling.schedule import Schedule, Slot
 from mtfcore.costs.links.permute_routes import route_pairs
 from mtfcore.costs.links.wiring import Wiring
-from mtfcore.costs.pricing.step_time import Rates, collective_time, rates
+from mtfcore.costs.pricing.rates import Rates, rates
+from mtfcore.costs.pricing.step_time import collective_time
 
 ORIGIN = "modelled from compiled schedule"
 Link = tuple[str, int]  # an axis and a direction along it

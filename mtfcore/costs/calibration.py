@@ -21,7 +21,7 @@ import numpy as np
 import mtfcore as mtf
 from mtfcore.costs.links.wiring import Wiring
 from mtfcore.costs.pricing.demands import Demands, demands
-from mtfcore.costs.pricing.step_time import FITTED, rates
+from mtfcore.costs.pricing.rates import FITTED, rates
 from mtfcore.costs.serving.grids import orientations
 from mtfcore.reference import Published, latency_rows
 from mtfcore.steps import Program

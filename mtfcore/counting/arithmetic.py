@@ -11,7 +11,7 @@ Next file to read: jaxprs.py.
 from math import prod
 from typing import Any
 
-from mtfcore.counting import facts
+from mtfcore.counting import flops
 
 PER_OUTPUT = frozenset(
     """add add_any sub mul div rem neg sign abs max min pow integer_pow square sqrt rsqrt cbrt
@@ -45,14 +45,14 @@ def _size(var: Any) -> int:
 def _dot(eqn: Any) -> int:
     lhs, rhs = (v.aval.shape for v in eqn.invars[:2])
     (_, contracted), (_, batch) = eqn.params["dimension_numbers"]
-    return facts.matmul_flops(lhs, rhs, (*contracted, *batch))
+    return flops.matmul_flops(lhs, rhs, (*contracted, *batch))
 
 
 def _ragged_dot(eqn: Any) -> int:
     lhs, rhs = (v.aval.shape for v in eqn.invars[:2])
     numbers = eqn.params["ragged_dot_dimension_numbers"]
     (_, contracted), (_, batch) = numbers.dot_dimension_numbers
-    return facts.matmul_flops(lhs, rhs, (*contracted, *batch, *numbers.rhs_group_dimensions))
+    return flops.matmul_flops(lhs, rhs, (*contracted, *batch, *numbers.rhs_group_dimensions))
 
 
 def _convolution(eqn: Any) -> int:
@@ -60,13 +60,13 @@ def _convolution(eqn: Any) -> int:
     numbers = p["dimension_numbers"]
     spatial = zip(numbers.lhs_spec[2:], numbers.rhs_spec[2:], numbers.out_spec[2:])
     windows = [
-        facts.Window(lhs[i], rhs[k], out[o], stride, pad[0], dilate, kernel_dilate)
+        flops.Window(lhs[i], rhs[k], out[o], stride, pad[0], dilate, kernel_dilate)
         for (i, k, o), stride, pad, dilate, kernel_dilate in zip(
             spatial, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"]
         )
     ]
     batch, features = (out[i] for i in numbers.out_spec[:2])
-    return facts.convolution_flops(batch, features, rhs[numbers.rhs_spec[1]], windows)
+    return flops.convolution_flops(batch, features, rhs[numbers.rhs_spec[1]], windows)
 
 
 FLOPS = {"dot_general": _dot, "ragged_dot_general": _ragged_dot, "conv_general_dilated": _convolution}

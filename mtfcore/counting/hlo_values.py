@@ -9,13 +9,14 @@ import re
 from itertools import product
 from math import prod
 
-from mtfcore.counting import facts
-from mtfcore.counting.hlo_parse import Computation, Instruction, Module
+from mtfcore.counting import facts, flops
+from mtfcore.counting.hlo_parse import MOST_DEVICES, Computation, Instruction, Module
 
 # Quotes inside a quoted backend_config are escaped.
 _KNOWN_RUNS = re.compile(r"""known_trip_count\W+n\W+(\d+)|\btrip_count\W{1,4}(\d+)""")
 _MESH = re.compile(r"@?\w*mesh\w*\[(.*?)\]\s*(?:,\s*device_ids=\(.*?\))?\s*\{(.*)\}$")
 _IOTA = re.compile(r"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?$")
+_MOST_COPIES = 10_000  # one after the other: more go round in a circle
 _SAME_VALUE = ("copy", "bitcast", "convert", "reshape", "opt-barrier")
 
 
@@ -45,8 +46,12 @@ def groups(i: Instruction, devices: int) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(_integers(group)) for group in re.findall(r"\{([\d,]+)\}", text))
     if iota := _IOTA.match(text):
         count, size, dims, order = iota.groups()
+        if max(prod(_integers(dims)), int(count) * int(size)) > MOST_DEVICES:
+            raise i.refuse(f"replica_groups={text[:60]}: expected at most {MOST_DEVICES:,} devices")
         return _reordered(_integers(dims), _integers(order or ""), int(count), int(size))
     mesh = _MESH.match(text)
+    if mesh and prod(map(int, re.findall(r"=(\d{1,18})", mesh[1]))) > MOST_DEVICES:
+        raise i.refuse(f"replica_groups={text[:60]}: expected at most {MOST_DEVICES:,} devices")
     return _mesh_groups(*mesh.groups()) if mesh else ()
 
 
@@ -94,7 +99,7 @@ def _integers(text: str) -> list[int]:
 
 def dot_flops(i: Instruction, home: Computation) -> int:
     used = [i.attributes.get(key, "") for key in ("rhs_contracting_dims", "rhs_batch_dims")]
-    return facts.matmul_flops(_dims(i, home, 0), _dims(i, home, 1), _integers(",".join(used)))
+    return flops.matmul_flops(_dims(i, home, 0), _dims(i, home, 1), _integers(",".join(used)))
 
 
 def convolution_flops(i: Instruction, home: Computation) -> int:
@@ -107,10 +112,10 @@ def convolution_flops(i: Instruction, home: Computation) -> int:
     spatial = sorted(letter for letter in out if letter.isdigit())
     window = _window(i.attributes.get("window", "{}"), len(spatial))
     windows = [
-        facts.Window(lhs[s], rhs[s], out[s], stride, pad, dilate, kernel_dilate)
+        flops.Window(lhs[s], rhs[s], out[s], stride, pad, dilate, kernel_dilate)
         for s, (stride, pad, dilate, kernel_dilate) in zip(spatial, window)
     ]
-    return facts.convolution_flops(out["b"], out["f"], rhs["i"], windows)
+    return flops.convolution_flops(out["b"], out["f"], rhs["i"], windows)
 
 
 def _window(text: str, rank: int) -> list[tuple[int, ...]]:
@@ -138,14 +143,16 @@ def while_runs(i: Instruction, home: Computation, test: Computation, body: Compu
     start, end, step = loop.start(counter), loop.bound(inputs[1], bound), loop.step(counter)
     if start is None or end is None or step is None:
         return None
-    return facts.trip_count(start, end, step, compare.attributes.get("direction", "?"))
+    return flops.trip_count(start, end, step, compare.attributes.get("direction", "?"))
 
 
 def _through(value: Instruction, home: Computation) -> Instruction:
     """The instruction that makes a value, seen through copies."""
-    while value.opcode in _SAME_VALUE:
+    for _ in range(_MOST_COPIES):
+        if value.opcode not in _SAME_VALUE:
+            return value
         value = home.operand(value, 0)
-    return value
+    raise value.refuse("a copy of a copy of itself")
 
 
 def _constant(value: Instruction | None) -> int | None:

@@ -8,7 +8,7 @@ Next file to read: stablehlo.py.
 
 from typing import Any
 
-from mtfcore.counting import facts
+from mtfcore.counting import flops
 
 
 def open_jaxpr(jaxpr: Any) -> Any:
@@ -40,7 +40,7 @@ def while_runs(eqn: Any) -> int | None:
     start, step = given[n_test + n_body + i], _step(made.get(_name(body.outvars[i])), body.invars[n_body + i])
     if start is None or bound is None or step is None:
         return None
-    return facts.trip_count(start, bound, step, test.eqns[0].primitive.name.upper())
+    return flops.trip_count(start, bound, step, test.eqns[0].primitive.name.upper())
 
 
 def _bound(var: Any, test: Any, body: Any, given: list, n_test: int, n_body: int) -> int | None:

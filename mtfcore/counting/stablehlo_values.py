@@ -6,7 +6,7 @@ Next file to read: hlo_parse.py.
 
 from typing import Any
 
-from mtfcore.counting import facts
+from mtfcore.counting import facts, flops
 
 
 def shape_and_dtype(value: Any) -> tuple[tuple[int, ...], str]:
@@ -97,9 +97,9 @@ def dot_flops(op: Any) -> int:
 
     (lhs, _), (rhs, _) = (shape_and_dtype(v) for v in op.operation.operands)
     if op.operation.name == "stablehlo.dot":
-        return facts.matmul_flops(lhs, rhs, (0,))
+        return flops.matmul_flops(lhs, rhs, (0,))
     numbers = stablehlo.DotDimensionNumbers(op.operation.attributes["dot_dimension_numbers"])
-    return facts.matmul_flops(lhs, rhs, (*numbers.rhs_contracting_dimensions, *numbers.rhs_batching_dimensions))
+    return flops.matmul_flops(lhs, rhs, (*numbers.rhs_contracting_dimensions, *numbers.rhs_batching_dimensions))
 
 
 def convolution_flops(op: Any) -> int:
@@ -114,11 +114,11 @@ def convolution_flops(op: Any) -> int:
     )
     pad = _numbers(op, "padding", [0, 0] * len(spatial))[::2]
     windows = [
-        facts.Window(lhs[i], rhs[k], out[o], stride[d], pad[d], dilate[d], kernel_dilate[d])
+        flops.Window(lhs[i], rhs[k], out[o], stride[d], pad[d], dilate[d], kernel_dilate[d])
         for d, (i, k, o) in enumerate(spatial)
     ]
     batch, features = out[n.output_batch_dimension], out[n.output_feature_dimension]
-    return facts.convolution_flops(batch, features, rhs[n.kernel_input_feature_dimension], windows)
+    return flops.convolution_flops(batch, features, rhs[n.kernel_input_feature_dimension], windows)
 
 
 def _numbers(op: Any, attribute: str, default: list[int]) -> list[int]:
@@ -147,7 +147,7 @@ def while_runs(op: Any) -> int | None:
     step = _step(_returned(body, i), body, i)
     if start is None or bound is None or step is None:
         return None
-    return facts.trip_count(start, bound, step, _direction(compare))
+    return flops.trip_count(start, bound, step, _direction(compare))
 
 
 def _bound(value: Any, op: Any, test: Any, body: Any) -> int | None:

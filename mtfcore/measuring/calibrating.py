@@ -28,7 +28,7 @@ import numpy as np
 from mtfcore.costs.pricing.constants import NEUTRAL, Constants
 from mtfcore.costs.pricing.demands import demands
 from mtfcore.costs.pricing.price import price
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.errors import LayoutError, sure
 from mtfcore.measuring import places
 from mtfcore.measuring.fitting import START, Asked, at_an_end, fit, intervals, mixed, sensitivities

@@ -162,7 +162,7 @@ def _subject(program: Program, arrays: Any, on: str, share: str | bool, topology
 def _counts(program: Program, chip: Any) -> dict[str, float]:
     """What one device computes and moves, as planned; HBM bytes where a chip says how much stays beside its units."""
     from mtfcore.costs.pricing.asking import asks
-    from mtfcore.costs.pricing.step_time import rates
+    from mtfcore.costs.pricing.rates import rates
 
     found = {"flops": program.flops(), "link_bytes": float(program.link_bytes())}
     if chip is not None:
@@ -203,7 +203,7 @@ def _expect(program: object, on: object, repeats: object, warm_up: object, share
 def _expect_model(arrays: object, topology: Any, model: object) -> None:
     """What only a share uses is refused without one too, or a slip of the pen would be seen on the chip alone."""
     from mtfcore.costs.pricing.constants import Constants
-    from mtfcore.costs.pricing.step_time import MODELS
+    from mtfcore.costs.pricing.rates import MODELS
     from mtfcore.topologies import topology as as_topology
 
     if topology is not None:

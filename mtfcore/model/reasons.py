@@ -125,12 +125,20 @@ def _head_faults(cfg: Config, ffn: Feedforward, attention: str, sizes: Mapping[s
     heads = f"{cfg.heads} heads"
     if cfg.attention == "grouped":
         heads = f"{cfg.kv_heads} key/value heads with {cfg.heads // cfg.kv_heads} query heads each"
-    padded = next(n for n in range(cfg.heads, 10**9, _step(cfg)) if not _loose(cfg, order, sizes, n))
+    padded = _next_even(cfg, order, sizes)
     fits = core_of(cfg, sizes, "", batch, 1, True).batch
     others = f', or attention="batch" (batch {batch} over {_named(fits, sizes)})' if fits else ""
-    less = max(n for n in range(1, cfg.heads + 1) if cfg.heads % n == 0 and n <= _parts("".join(order), sizes))
+    most = min(cfg.heads, _parts("".join(order), sizes))
+    less = max(n for n in range(1, most + 1) if cfg.heads % n == 0)
     return [f"{heads} do not divide over {_named(''.join(order), sizes)}; nearest: cfg.but(heads={padded}), padded on "
             f"request{others}, or a mesh whose z and y make {less} parts"]  # fmt: skip
+
+
+def _next_even(cfg: Config, order: list[str], sizes: Mapping[str, int]) -> int:
+    """The least number of heads, not under today's, that these axes take."""
+    step = _step(cfg) * _parts("".join(order), sizes)
+    return next(n for n in range(cfg.heads, -(-cfg.heads // step) * step + 1, _step(cfg))
+                if not _loose(cfg, order, sizes, n))  # fmt: skip
 
 
 def _loose(cfg: Config, order: list[str], sizes: Mapping[str, int], heads: int = 0) -> str:

@@ -31,7 +31,8 @@ from mtfcore.model.optimizers import Adam, Optimizer
 from mtfcore.model.params import Param, initial
 from mtfcore.model.partitioning import read_layout
 from mtfcore.model.step_function import LOSS, STEP, training_step
-from mtfcore.steps import Program, Traffic
+from mtfcore.steps import Program
+from mtfcore.traffic import Traffic
 
 SEED = "seed"  # of the dropout: the argument that the loss then has
 

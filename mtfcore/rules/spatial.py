@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtfcore.errors import LayoutError
-from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.choosing import choose
 from mtfcore.rules.halo import Piece, Site, extended, handed_back, pieced
+from mtfcore.rules.questions import Question
 from mtfcore.sharding import Sharding
 from mtfcore.spatial import Reach
 from mtfcore.tensor import Like, Op

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mtfcore.dims import Dim
 from mtfcore.errors import sure
-from mtfcore.rules.choosing import Answer, Question, choose
+from mtfcore.rules.choosing import choose
 from mtfcore.rules.moving import reshard_steps
+from mtfcore.rules.questions import Answer, Question
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import held_bytes
 from mtfcore.tensor import Like, Op

@@ -19,6 +19,7 @@ from mtfcore.sharding import Axes, Sharding
 from mtfcore.source.names import number_text
 from mtfcore.steps import Step, keeps_nan
 
+INDENT = "    "
 Operands = Sequence[str]
 
 POINTWISE = {

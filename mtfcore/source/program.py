@@ -4,7 +4,7 @@
 
 The printed text runs as it stands, gives the same values and lowers to the same collectives as the executor. Every
 line that communicates says what it does to the placement, `# B E:xyz → B E:x`; so do those that leave addends of a
-sum. This module only writes text: it does not import JAX. Next file to read: `rendering`.
+sum. This module only writes text: it does not import JAX. Next file to read: `around`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import textwrap
 from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
 from mtfcore.sharding import Sharding
-from mtfcore.source.lines import WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
+from mtfcore.source.around import packed, results, specs, tuple_text
+from mtfcore.source.lines import INDENT, WRITERS, aligned, dtype_name, masked, ordered, quoted, shape_text, zero
 from mtfcore.source.names import Names
 from mtfcore.source.random import RANDOM
 from mtfcore.source.row_writing import write_lines
 from mtfcore.source.spatial import SPATIAL
 from mtfcore.source.stages import STAGES, WITH_NAN
-from mtfcore.steps import MOVES, Port, Program, Step, keeps_nan
+from mtfcore.steps import MOVES, Program, Step, keeps_nan
 
 WIDTH = 108
-INDENT = "    "
 _HEAD = '''\
 import jax
 import jax.numpy as jnp
@@ -59,10 +59,11 @@ def source(program: Program) -> str:
     arguments = [names[port.value] for port in program.inputs]
     body = [*_masked_inputs(program, names), *statements(program, names), *_returned(program, names)]
     return _HEAD.format(
-        size=mesh.size, shape=shape_text([*mesh.shape.values()]), names=_tuple([f'"{name}"' for name in mesh.names]),
-        auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(_specs(program, arguments)), name=names.function,
+        size=mesh.size, shape=shape_text([*mesh.shape.values()]),
+        names=tuple_text([f'"{name}"' for name in mesh.names]),
+        auto="AxisType.Auto", count=len(mesh.names), specs="\n".join(specs(program, arguments)), name=names.function,
         helpers=WITH_NAN if any(map(keeps_nan, program.walk())) else "",
-        arguments=", ".join(arguments), body=textwrap.indent("\n".join(body), INDENT), results=_results(program),
+        arguments=", ".join(arguments), body=textwrap.indent("\n".join(body), INDENT), results=results(program),
     )  # fmt: skip
 
 
@@ -174,8 +175,8 @@ def _repeat(step: Step, operands: list[str], names: Names, indent: int) -> list[
     body = [f"{_targets(carries)} = {carry}"] if n_carry != 1 and carries else []
     body += [f"{_targets(parts)} = {entry}"] if count else []
     body += [*statements(loop, inner, indent + 1), f"return {_pair(results, n_carry)}"]
-    stacked = _tuple(operands[n_carry : n_carry + count]) if count else "None"
-    start = operands[0] if n_carry == 1 else _tuple(operands[:n_carry])
+    stacked = tuple_text(operands[n_carry : n_carry + count]) if count else "None"
+    start = operands[0] if n_carry == 1 else tuple_text(operands[:n_carry])
     backwards = ", reverse=True" if step.params["reverse"] else ""
     call = f"lax.scan({turn}, {start}, {stacked}, length={step.times}{backwards})"
     return [
@@ -188,14 +189,14 @@ def _repeat(step: Step, operands: list[str], names: Names, indent: int) -> list[
 
 
 def _targets(names: list[str]) -> str:
-    return ", ".join(names) if len(names) > 1 else _tuple(names)
+    return ", ".join(names) if len(names) > 1 else tuple_text(names)
 
 
 def _pair(results: list[str], n_carry: int, nothing: str = "None") -> str:
     """What a turn hands on, and what it gives out: `h, None` or `(h, k), (y,)`."""
     carries, outputs = results[:n_carry], results[n_carry:]
-    first = carries[0] if n_carry == 1 else _tuple(carries) if carries else "()"
-    return f"{first}, {_tuple(outputs) if outputs else nothing}"
+    first = carries[0] if n_carry == 1 else tuple_text(carries) if carries else "()"
+    return f"{first}, {tuple_text(outputs) if outputs else nothing}"
 
 
 def _masked_inputs(program: Program, names: Names) -> list[str]:
@@ -218,61 +219,7 @@ def _returned(program: Program, names: Names) -> list[str]:
         values.append(names[port.value] + index)
         stacked += [names[port.value]] if partial else []
     note = f"# {', '.join(stacked)}: addends, stacked in front; their sum is the result"
-    return [*([note] if stacked else []), f"return {_packed(program, values)}"]
+    return [*([note] if stacked else []), f"return {packed(program, values)}"]
 
 
 # ---- around the body --------------------------------------------------------------------------------------------
-
-
-def _specs(program: Program, arguments: list[str]) -> list[str]:
-    lines = ["in_specs = ("]
-    for name, port in zip(arguments, program.inputs, strict=True):
-        lines.append(f"{INDENT}{_spec(port.sharding)},  # {name}: {_described(port, program.mesh)}")
-    outputs = [_spec(port.sharding, stacked=True) for port in program.outputs]
-    ports = program.outputs
-    told = [port.name if str(port.name).isprintable() else repr(port.name) for port in ports]
-    described = [
-        f"# {name}: {_described(port, program.mesh)}" for name, port in zip(told, program.outputs, strict=True)
-    ]
-    return [*lines, ")", *described, f"out_specs = {_packed(program, outputs)}"]
-
-
-def _described(port: Port, mesh: Mesh) -> str:
-    """`x: batch:rows io, float32[64, 512] of which a device holds [16, 512]`"""
-    s, dtype = port.sharding, dtype_name(port.dtype).removeprefix("jnp.").rstrip("_")
-    return f"{s.text() or 'one number'}, {dtype}{list(s.shape)}, {list(s.local_shape(mesh))} on each device"
-
-
-def _spec(s: Sharding, stacked: bool = False) -> str:
-    front = s.partial if stacked else ()
-    entries = [(axis,) for axis in front] + list(s.axes)
-    return f"P({', '.join(quoted(on) if on else 'None' for on in entries)})"
-
-
-def _tuple(words: list[str]) -> str:
-    return f"({', '.join(words)}{',' * (len(words) == 1)})"
-
-
-def _kind(program: Program) -> str:
-    """Whether the function returned one tensor, a tuple or a dictionary."""
-    return {"dict": "dictionary"}.get(program.graph.returns, program.graph.returns)
-
-
-def _packed(program: Program, values: list[str]) -> str:
-    kind = _kind(program)
-    if kind == "one":
-        return values[0]
-    if kind == "tuple":
-        return _tuple(values)
-    pairs = zip(program.outputs, values, strict=True)
-    return "{" + ", ".join(f"{_key(port.name)}: {value}" for port, value in pairs) + "}"
-
-
-def _key(name: object) -> str:
-    """The key of a result in a dictionary, as Python writes it."""
-    plain = isinstance(name, str) and name.isprintable() and not set(name) & {'"', "\\"}
-    return f'"{name}"' if plain else repr(name)
-
-
-def _results(program: Program) -> str:
-    return ", ".join(port.name for port in program.outputs) if _kind(program) != "dictionary" else "results"

@@ -9,7 +9,7 @@ import numpy as np
 
 import mtfcore as mtf
 from mtfcore.costs.links.wiring import Leg
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.costs.templates.template import Template
 from mtfcore.model.phases import plan_phase
 

@@ -12,8 +12,9 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.dims import Dim
-from mtfcore.rules.choosing import Question, choose
+from mtfcore.rules.choosing import choose
 from mtfcore.rules.moves import State, placements
+from mtfcore.rules.questions import Question
 from mtfcore.rules.resharding import shortest
 from mtfcore.sharding import Sharding
 

@@ -14,7 +14,7 @@ from core.sweep.making import programs
 from hypothesis import given, settings
 
 import mtfcore as mtf
-from mtfcore.steps import COLLECTIVES, link_bytes
+from mtfcore.traffic import COLLECTIVES, link_bytes
 
 
 @mtf.function

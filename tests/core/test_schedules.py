@@ -8,7 +8,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore import schedules
 from mtfcore.schedules import closed_forms
-from mtfcore.steps import link_bytes
+from mtfcore.traffic import link_bytes
 
 GROUPS = range(1, 65)
 N_BYTES = 1000  # divides by few groups: the others need exact fractions

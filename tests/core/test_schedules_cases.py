@@ -10,7 +10,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore import schedules
 from mtfcore.schedules import closed_forms
-from mtfcore.steps import split_by_axis
+from mtfcore.traffic import split_by_axis
 
 MIB = 1 << 20
 ONE_WAY = 4.5e10  # bytes a second of one v5e link in one direction: the rate that cases C02 to C05 compute with

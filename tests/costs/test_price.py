@@ -6,7 +6,8 @@ from costs.programs_to_price import SIZES, one_collective, planned, two_layers
 
 import mtfcore as mtf
 from mtfcore.costs.links.wiring import Leg, wirings
-from mtfcore.costs.pricing.step_time import collective_time, local_time, padded_flops, rates
+from mtfcore.costs.pricing.rates import rates
+from mtfcore.costs.pricing.step_time import collective_time, local_time, padded_flops
 
 # ---- sums -------------------------------------------------------------------------------------------------------
 

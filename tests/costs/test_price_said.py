@@ -6,7 +6,7 @@ from costs.programs_to_price import planned
 
 import mtfcore as mtf
 from mtfcore import chips
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 
 # ---- what would help, memory, words -----------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ import pytest
 
 from mtfcore.costs.first_paper.paper_time import paper_time, step_seconds
 from mtfcore.costs.first_paper.scaling import data_parallel, grow
-from mtfcore.costs.first_paper.two_layers import ROWS, Sizes, cost, printed_ratio
+from mtfcore.costs.first_paper.two_layers import ROWS, Sizes, cost
+from mtfcore.costs.first_paper.two_layers_printed import printed_ratio
 from mtfcore.errors import LayoutError
 
 ONE = Sizes(batch=256, io=1024, hidden=512)

@@ -12,7 +12,7 @@ from costs.test_templates import of_rows, of_steps, steps_of
 import mtfcore as mtf
 from mtfcore.costs.links.wiring import wire
 from mtfcore.costs.pricing.price import price
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.costs.templates.routes import routes_on
 from mtfcore.costs.templates.template import Template
 from mtfcore.model.phases import plan_phase

@@ -8,7 +8,8 @@ import pytest
 from costs.functions_to_search import SMALL, language_model, layers_trained, two_layers
 
 import mtfcore as mtf
-from mtfcore.costs.pricing.step_work import hbm_bytes, local_size, works
+from mtfcore.costs.pricing.step_work import hbm_bytes, works
+from mtfcore.costs.pricing.work import local_size
 
 NEVER = math.inf  # a fast memory that holds every value between
 NET = "batch:64 io:512 hidden:2048"

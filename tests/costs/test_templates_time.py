@@ -11,7 +11,7 @@ from costs.test_templates import MESHES, case, named, random_sizes, steps_of, te
 import mtfcore as mtf
 from mtfcore.costs.links.wiring import Leg, wire
 from mtfcore.costs.pricing.price import price
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.costs.templates.routes import routes_on
 from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError

@@ -10,18 +10,12 @@ import pytest
 
 import mtfcore as mtf
 from mtfcore.costs.first_paper.memory import OPTIMIZERS, largest, memory
-from mtfcore.costs.first_paper.two_layers import (
-    PASSES,
-    ROWS,
-    Parts,
-    Row,
-    Sizes,
-    cost,
+from mtfcore.costs.first_paper.two_layers import PASSES, ROWS, Parts, Row, Sizes, cost, uneven
+from mtfcore.costs.first_paper.two_layers_printed import (
     printed_communication,
     printed_computation,
     printed_memory,
     printed_ratio,
-    uneven,
 )
 from mtfcore.costs.first_paper.two_layers_programs import planned
 from mtfcore.counting import count_stablehlo

@@ -14,7 +14,7 @@ import pytest
 import mtfcore as mtf
 from mtfcore import schedules
 from mtfcore.errors import DeviceError, LayoutError
-from mtfcore.steps import link_bytes
+from mtfcore.traffic import link_bytes
 from widgets import traffic
 from widgets.explorers import traffic as module
 from widgets.figures.traffic import NAMES, carried, planned, traffic_facts

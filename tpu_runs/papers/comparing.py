@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import mtfcore as mtf
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.numbers import format_seconds
 from mtfcore.tables import Column, Table
 from mtfcore.tables import Row as Line

@@ -17,7 +17,7 @@ from typing import Any
 
 import ipywidgets
 
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.reference import latency_rows
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs

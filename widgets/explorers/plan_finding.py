@@ -17,7 +17,7 @@ from typing import Any
 
 import mtfcore as mtf
 from mtfcore.chips import chips
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
 from widgets.explorers.estimates import Setup, could_hold, known_plan, known_trials, plan

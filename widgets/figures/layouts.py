@@ -16,7 +16,8 @@ from typing import Any
 from mtfcore.costs.first_paper.memory import PARTS, largest, memory
 from mtfcore.costs.first_paper.paper_time import step_seconds
 from mtfcore.costs.first_paper.scaling import Point, data_parallel, grow
-from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Row, Sizes, cost, printed_ratio, uneven
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Row, Sizes, cost, uneven
+from mtfcore.costs.first_paper.two_layers_printed import printed_ratio
 
 Facts = dict[str, Any]
 NAMES = {"": "none", "batch:all": "batch", "hidden:all": "hidden"}

@@ -17,7 +17,8 @@ from typing import Any
 
 import mtfcore as mtf
 from mtfcore.source.names import Names
-from mtfcore.steps import Step, held_bytes, listed, split_by_axis
+from mtfcore.steps import Step, held_bytes, listed
+from mtfcore.traffic import split_by_axis
 from widgets.figures.words import differing, label, sum_words
 from widgets.numbers import count, origin, quantity
 

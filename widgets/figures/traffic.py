@@ -22,7 +22,7 @@ import numpy as np
 from mtfcore import schedules
 from mtfcore.errors import LayoutError
 from mtfcore.schedules import Piece, Schedule
-from mtfcore.steps import link_bytes
+from mtfcore.traffic import link_bytes
 from widgets.numbers import count
 
 Facts = dict[str, Any]

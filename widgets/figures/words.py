@@ -12,7 +12,8 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 import mtfcore as mtf
-from mtfcore.steps import COLLECTIVES, Step
+from mtfcore.steps import Step
+from mtfcore.traffic import COLLECTIVES
 
 
 def label(step: Step) -> str:

@@ -16,12 +16,8 @@ from fractions import Fraction
 
 from mtfcore.costs.against_published.prediction import Prediction, said
 from mtfcore.costs.first_paper.iteration_space import Blocks
-from mtfcore.costs.first_paper.two_layers import (
-    ROWS,
-    Parts,
-    Row,
-    Sizes,
-    cost,
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Row, Sizes, cost
+from mtfcore.costs.first_paper.two_layers_printed import (
     printed_communication,
     printed_computation,
     printed_memory,

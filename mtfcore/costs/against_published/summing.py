@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from mtfcore.costs.against_published.comparing import Comparison, compare
-from mtfcore.costs.pricing.step_time import FITTED
+from mtfcore.costs.pricing.rates import FITTED
 from mtfcore.errors import sure
 from mtfcore.reference import Published, latency_rows
 from mtfcore.tables import Column, Row, Table

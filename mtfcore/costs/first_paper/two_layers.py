@@ -10,14 +10,15 @@ dimensions, and the devices along the cut of the third all-reduce it. All five r
     >>> cost(row, Sizes(64, 512, 2048), Parts(batch=4, hidden=2)).allreduced      # values, forward and backward
     1064960
 
-`printed_…` are the table's own entries: one einsum's work, one tile of each kind, and no factor (g-1)/g. What the
+`two_layers_printed` has the table's own entries: one einsum's work, one tile of each kind, no factor (g-1)/g. What the
 table drops, `cost` keeps: there are two einsums forward and four backward, each 2 FLOPs a multiply-add; each kind of
 tile is all-reduced twice a step (y and dx, h and dh, dw and dv); and in a group of g a device sends 2(g-1)/g of what
 is all-reduced. Both drop the bias (hidden values), relu and the loss. dx is needed because the two layers stand inside
 a larger network; without it the model-parallel row would all-reduce once, not twice. b is the batch of all
 processors together: n/b with b the batch of one processor is a common slip.
 
-Source: "Mesh-TensorFlow" (arXiv 1811.02084), section 8 and Table 1. Lesson 05 uses it. Next file to read: `memory`.
+Source: "Mesh-TensorFlow" (arXiv 1811.02084), section 8 and Table 1. Lesson 05 uses it. Next file to read:
+`two_layers_printed`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from fractions import Fraction
 
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, refuse
-from mtfcore.steps import link_bytes
+from mtfcore.traffic import link_bytes
 
 DIMS = ("batch", "hidden", "io")
 PASSES = {"forward": ("forward",), "training": ("forward", "backward")}
@@ -158,30 +159,6 @@ def tile(sizes: Sizes, parts: Parts, dims: tuple[str, ...]) -> int:
 
 
 # ---- the table as printed: constants dropped
-
-
-def printed_computation(row: Row, sizes: Sizes, parts: Parts) -> int:
-    """Multiply-adds of one einsum on one processor: b·d_io·d_h over the parts. Table 1, column 'computation'."""
-    return tile(sizes, parts, DIMS)
-
-
-def printed_communication(row: Row, sizes: Sizes, parts: Parts) -> int:
-    """Values all-reduced, each kind of tile once: for each cut dimension the tile of the other two. Table 1."""
-    return sum(tile(sizes, parts, _others(dim)) for dim in row.splits)
-
-
-def printed_ratio(row: Row, sizes: Sizes, parts: Parts) -> Fraction:
-    """Communication over computation: 1 / (the part of it on a processor) for each cut dimension. Table 1."""
-    return sum((Fraction(getattr(parts, dim), getattr(sizes, dim)) for dim in row.splits), Fraction(0))
-
-
-def printed_memory(row: Row, sizes: Sizes, parts: Parts) -> int:
-    """Values held: one tile each of an input, of the hidden layer and of a weight. Table 1, column 'memory'."""
-    return sum(tile(sizes, parts, _others(dim)) for dim in DIMS)
-
-
-def _others(dim: str) -> tuple[str, ...]:
-    return tuple(other for other in DIMS if other != dim)
 
 
 # ---- the same, exact

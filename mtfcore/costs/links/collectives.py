@@ -38,7 +38,7 @@ from mtfcore.costs.links.collective_words import words
 from mtfcore.costs.links.numbers_or_arrays import Number, is_array, least, most, product
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.schedules import closed_forms
-from mtfcore.steps import COLLECTIVES, link_bytes
+from mtfcore.traffic import COLLECTIVES, link_bytes
 
 if TYPE_CHECKING:
     from mtfcore.costs.links.wiring import Leg

@@ -9,7 +9,7 @@
     ([0, 1], (Load(blocks=1, hops=1), Load(blocks=1, hops=1)))
 
 All groups move at the same time, so all of them are routed together, over the real axes of the grid. Next file to
-read: `pricing/step_work`.
+read: `pricing/work`.
 """
 
 from __future__ import annotations

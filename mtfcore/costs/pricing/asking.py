@@ -16,8 +16,10 @@ from functools import lru_cache
 
 from mtfcore.costs.links.permute_routes import route
 from mtfcore.costs.links.wiring import Leg, Wiring
-from mtfcore.costs.pricing.step_time import Rates, Seconds, collective_label, collective_time, local_time, padded_flops
-from mtfcore.costs.pricing.step_work import Work, hbm_bytes, local_size, works
+from mtfcore.costs.pricing.rates import Rates
+from mtfcore.costs.pricing.step_time import Seconds, collective_label, collective_time, local_time, padded_flops
+from mtfcore.costs.pricing.step_work import hbm_bytes, works
+from mtfcore.costs.pricing.work import Work, local_size
 from mtfcore.mesh import Mesh
 from mtfcore.steps import Program, Step
 

@@ -8,7 +8,7 @@
 
 `mtfcore.measuring.calibrating` makes them from records; `mtf.costs.inference(…, model=found)` takes them too. They mean
 what those of the "calibrated" model mean (`step_time`). Each that the records could not tell keeps the value of that
-model, or, where the chip has none there, neutral; the words name them. Next file to read: `step_time`.
+model, or, where the chip has none there, neutral; the words name them. Next file to read: `rates`.
 """
 
 from __future__ import annotations
@@ -82,8 +82,13 @@ class Constants:
             values = [made.value(name) for name in NEUTRAL]
             values += [value for name, *ends in made.intervals for value in (NEUTRAL[name], *ends)]
             _ = made.words
-        except (ValueError, TypeError, KeyError, RecursionError) as fault:
+        except LayoutError as fault:
             raise LayoutError(f"these are no constants as calibrate keeps them ({fault})") from None
+        except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
+            raise LayoutError(
+                "these are no constants as calibrate keeps them: expected the JSON text that Constants.to_json wrote, "
+                f"got {text[:60]!r}"
+            ) from None
         least = min(made.compute_share, made.hbm_share, made.link_share)
         if not all(0 <= value < math.inf for value in values) or least <= 0:  # NaN is refused too
             raise LayoutError("these are no constants as calibrate keeps them: shares are above 0, seconds 0 or more")

@@ -21,8 +21,8 @@ from mtfcore.costs.links.wiring import Wiring
 from mtfcore.costs.pricing.asking import hbm_by_name, seconds
 from mtfcore.costs.pricing.liveness import Memory, peak_memory
 from mtfcore.costs.pricing.looped_time import hidden_seconds
+from mtfcore.costs.pricing.rates import Rates
 from mtfcore.costs.pricing.step_cost import StepCost
-from mtfcore.costs.pricing.step_time import Rates
 from mtfcore.notation import format_axes
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology

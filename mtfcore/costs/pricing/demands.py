@@ -16,7 +16,8 @@ import numpy as np
 
 from mtfcore.costs.links.wiring import Wiring
 from mtfcore.costs.pricing.asking import asks, seconds
-from mtfcore.costs.pricing.step_time import Rates, messages
+from mtfcore.costs.pricing.rates import Rates
+from mtfcore.costs.pricing.step_time import messages
 from mtfcore.steps import Program
 
 

@@ -24,8 +24,8 @@ from mtfcore.costs.links.wiring_choices import Given
 from mtfcore.costs.pricing.asking import ROUTED, Ask, asks, seconds
 from mtfcore.costs.pricing.constants import Constants
 from mtfcore.costs.pricing.cost import Cost
+from mtfcore.costs.pricing.rates import Rates, rates
 from mtfcore.costs.pricing.step_cost import StepCost
-from mtfcore.costs.pricing.step_time import Rates, rates
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.steps import Program
 from mtfcore.topologies import Topology

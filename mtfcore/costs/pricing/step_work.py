@@ -17,73 +17,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from mtfcore.dims import Dim
+from mtfcore.costs.pricing.work import Access, Loops, Product, Source, Sources, Work, local_size
 from mtfcore.errors import sure
 from mtfcore.mesh import Mesh
-from mtfcore.sharding import Axes, Sharding
+from mtfcore.sharding import Sharding
 from mtfcore.steps import Program, Step, held_bytes
 
 FUSED = ("pointwise", "reshape", "slice", "mask", "window", "part", "pad", "concat", "shift", "edge", "extend", "trim",
          "dropout", "constant", "index", "random")  # fmt: skip
 CUTTING = ("slice", "window", "part", "edge", "trim")  # only a part of the operand is read
 
-Local = tuple[tuple[Dim, Axes], ...]  # some dimensions of one device's part: each size is divided by its axes
-
-
-class Product(NamedTuple):
-    """A local matrix product: in both operands and the result; in one of the operands; and what is summed over."""
-
-    batch: Local
-    rows: Local
-    columns: Local
-    depth: Local
-
-
-class Access(NamedTuple):
-    """A part of a tensor that is read or written: `name` is the program's input that it is, "" a value between."""
-
-    sharding: Sharding
-    dtype: str
-    name: str
-
-
-Loops = tuple[tuple[str, int], ...]
-
-
-class Work(NamedTuple):
-    """One step, its `times` multiplied by those of the loops around it, and what it asks of a device each time."""
-
-    step: Step
-    loops: Loops  # around it: the dimension of the stack ("" where there is none), and how many turns
-    product: Product | None
-    reads: tuple[Access, ...]
-    writes: tuple[Access, ...]
-    joins: bool = False  # a gather that only another gather reads: they could be one over all axes
-
-
-class Source(NamedTuple):
-    """A value in memory that a chain of fused steps starts from, and what of it arrives at the chain's end."""
-
-    value: tuple[int, int]  # program, number of the value
-    whole: Access
-    part: Access
-    cuts: tuple[int, ...]  # the values that cut a part out of it
-
-
-Sources = tuple[Source, ...]
-
 
 def works(program: Program) -> tuple[Work, ...]:
     """Every step in the order of `program.walk()`, but for the loops themselves."""
     inputs = [_stored(program, port.value, port.sharding, port.dtype, port.name) for port in program.inputs]
     return tuple(_works(program, inputs, ()))
-
-
-def local_size(local: Local, mesh: Mesh) -> int:
-    """The number of places along these dimensions on one device."""
-    return math.prod(sure(dim.size) // mesh.group_size(on) for dim, on in local)
 
 
 def hbm_bytes(work: Work, mesh: Mesh, fast_memory_bytes: float) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mtfcore.steps import Program, Step, link_bytes
+from mtfcore.steps import Program, Step
+from mtfcore.traffic import link_bytes
 
 
 @dataclass(frozen=True)

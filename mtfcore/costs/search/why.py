@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from mtfcore.costs.search.candidate import Candidate
 from mtfcore.numbers import format_bytes, format_flops, format_seconds
-from mtfcore.steps import Program, Step, link_bytes
+from mtfcore.steps import Program, Step
+from mtfcore.traffic import link_bytes
 
 MOST_PARTS = 3
 

@@ -24,7 +24,8 @@ from types import MappingProxyType
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Sizes, printed_ratio
+from mtfcore.costs.first_paper.two_layers import ROWS, Parts, Sizes
+from mtfcore.costs.first_paper.two_layers_printed import printed_ratio
 from mtfcore.costs.second_paper import cache as kept
 from mtfcore.costs.second_paper import collectives, crossovers, feedforward, serving, splits
 from mtfcore.errors import nearest, refuse

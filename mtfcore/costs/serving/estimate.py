@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.costs.serving import limits
 from mtfcore.costs.serving.request import Request
 from mtfcore.costs.serving.words import bound, warnings_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mtfcore.costs.pricing.constants import Constants
-from mtfcore.costs.pricing.step_time import MODELS
+from mtfcore.costs.pricing.rates import MODELS
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.model.configs import Config, config
 from mtfcore.model.serving import ATTENTION, FEEDFORWARD, PHASES
@@ -138,14 +138,14 @@ def _for(phase: str, value: Any) -> Any:
 def _index(value: Any, read: Callable[[Any], Any], faults: list[str]) -> tuple[tuple, np.ndarray]:
     """The different values, each read once, and for every element which of them it is."""
     single = isinstance(value, (str, Config, Topology)) or not isinstance(value, (Sequence, np.ndarray))
-    array = np.empty((), object)
     if single:
+        array = np.empty((), object)
         array[()] = value
+    elif (found := _array(value, object)) is None:
+        faults.append(f"{value!r:.100} is no array: its rows differ in length")
+        array = np.empty((), object)
     else:
-        found = _array(value, object)
-        if found is None:
-            faults.append(f"{value!r:.100} is no array: its rows differ in length")
-            array = np.empty((), object)
+        array = found
     if not array.size:
         faults.append(f"{value!r:.100} is empty; expected at least one model, topology or word")
     known: dict[Any, int] = {}

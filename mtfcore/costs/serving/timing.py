@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mtfcore.costs.links.wiring import Leg, Wiring
-from mtfcore.costs.pricing.step_time import Rates, rates
+from mtfcore.costs.pricing.rates import Rates, rates
 from mtfcore.costs.serving.grids import AXES, orientations
 from mtfcore.costs.serving.settings import Settings
 from mtfcore.costs.serving.structures import Structure, structure

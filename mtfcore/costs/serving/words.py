@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtfcore.costs.pricing.step_time import rates
+from mtfcore.costs.pricing.rates import rates
 from mtfcore.numbers import format_bytes
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mtfcore.costs.pricing.step_work import Access, Local, Work
+from mtfcore.costs.pricing.work import Access, Local, Work
 from mtfcore.costs.templates.sizes import Expression, Meanings
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, refuse, sure

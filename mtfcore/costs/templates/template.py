@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.pricing.step_time import Rates
+from mtfcore.costs.pricing.rates import Rates
 from mtfcore.costs.pricing.step_work import works
 from mtfcore.costs.templates.routes import Routes
 from mtfcore.costs.templates.rows import Row, input_sizes, off_graph, rows_of

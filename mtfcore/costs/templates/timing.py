@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtfcore.costs.pricing.step_time import Rates, Seconds, collective_time, local_time, padded_flops
+from mtfcore.costs.pricing.rates import Rates
+from mtfcore.costs.pricing.step_time import Seconds, collective_time, local_time, padded_flops
 from mtfcore.errors import LayoutError
 from mtfcore.sharding import Axes
-from mtfcore.steps import COLLECTIVES
+from mtfcore.traffic import COLLECTIVES
 
 if TYPE_CHECKING:
     from mtfcore.costs.links.wiring import Leg

@@ -79,6 +79,8 @@ def _indexed(folder: Path) -> dict[Path, dict[str, Form]]:
     where = read_json(inside(folder, INDEX), MOST_INDEX).get("weight_map")
     if not isinstance(where, dict) or not where:
         raise LayoutError(f"{INDEX}: its weight_map is no table of tensors and files")
+    for name in where.values():
+        inside(folder, name)  # before names are compared, which not everything can be
     found = {}
     for name in dict.fromkeys(where.values()):
         path = inside(folder, name)

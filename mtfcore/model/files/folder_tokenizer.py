@@ -61,7 +61,9 @@ def _optional(folder: Path, name: str) -> dict[str, Any]:
 def _number(backend: Backend, said: Any) -> int | None:
     """A token's number, from its text or from a table that has its text as `content`."""
     text = said.get("content") if isinstance(said, dict) else said
-    return backend.token_to_id(text) if isinstance(text, str) else None
+    if not isinstance(text, str) or not text.isprintable():  # half a character is no text for the library
+        return None
+    return backend.token_to_id(text)
 
 
 def _puts_first(backend: Backend, bos: int) -> bool:

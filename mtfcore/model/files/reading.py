@@ -19,6 +19,7 @@ from mtfcore.errors import LayoutError
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 NEVER = "files like it hold pickles, which run code when they are read, so they never are"
 SAVED = "save the model again as safetensors (`save_pretrained(folder, safe_serialization=True)`)"
+LONGEST_NAME = 255  # bytes of a file's name, on every system
 
 
 def kind_of(begin: bytes) -> str:
@@ -57,7 +58,8 @@ def mapped(path: Path, least: int) -> Iterator[mmap.mmap]:
 
 def inside(folder: Path, name: object) -> Path:
     """The file of that name in a folder: not beside it, above it or behind a link that leads out of it."""
-    if not isinstance(name, str) or not name or "\0" in name or name != Path(name).name or name in (".", ".."):
+    is_name = isinstance(name, str) and 0 < len(name.encode("utf-8", "replace")) <= LONGEST_NAME and name.isprintable()
+    if not isinstance(name, str) or not is_name or name != Path(name).name or name in (".", ".."):
         raise LayoutError(f"{name!r:.200} is no name of a file in {folder.name}; names with folders are refused")
     if name.endswith(PICKLED):
         raise LayoutError(f"{name} is not read: {NEVER}; {SAVED}")
