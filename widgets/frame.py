@@ -71,9 +71,7 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
     def __init__(self, **settings: Any) -> None:
         self.top, self.bottom = ControlsView(question=self.question), StatusView()
         self.picture = self.make_picture()
-        self.stage = ipywidgets.VBox(
-            [self.picture], _dom_classes=("mw-stage",)
-        )  # an anywidget's element has no classes
+        self.stage = ipywidgets.VBox([self.picture], _dom_classes=("mw-stage",))
         self.queue, self.drawing = self.make_queue(), threading.RLock()
         self.fault: BaseException | None = None
         self._shown: Shown | None = None

@@ -108,6 +108,7 @@ function render({ model, el }) {
 
   function edit(name, value, released) {
     unseen.set(name, { value, number: ++number });
+    root.dataset.unseen = unseen.size;
     const values = Object.fromEntries([...unseen].map(([key, sent]) => [key, sent.value]));
     model.set("edits", { number, released, values });
     model.save_changes();
@@ -151,6 +152,7 @@ function render({ model, el }) {
     if (wanted !== shape) { arrange(items); shape = wanted; }
     for (const spec of items) if (!unseen.has(spec.name)) kept.get(spec.name).set(spec);
     root.dataset.seen = seen;
+    root.dataset.unseen = unseen.size;
     if (!unseen.size) { clearTimeout(waiting); drawRun(); }
   }
   function drawRun() {
