@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from lessons import build
+from lessons import build, course, pages, results
 from widgets.learning.progress import FILE_NAME
 
 CELL_SECONDS, LESSON_SECONDS = 30, 60
@@ -50,6 +50,8 @@ def test_the_solved_lesson_runs_and_passes_every_check(run, source):
     assert {name for name, entry in progress["checks"].items() if entry["passed"]} == names, texts(notebook)
     guesses = progress["predictions"]
     assert guesses and all(guess["answer"] == guess["actual"] for guess in guesses.values())
+    lesson = course.read(source)
+    assert results.table(lesson, guesses) in pages.notes_of(lesson).read_text(encoding="utf-8"), "the teacher's notes"
     assert seconds < LESSON_SECONDS
 
 
