@@ -56,15 +56,42 @@ from mtfcore.elementwise import (
 from mtfcore.errors import DeviceError, LayoutError, LayoutWarning, NotationError
 from mtfcore.functions import function
 from mtfcore.layout import Layout
-from mtfcore.lookups import gather, index, one_hot  # fmt: skip
+from mtfcore.lookups import (
+    gather,
+    index,
+    one_hot,
+)
 from mtfcore.loops import repeat
 from mtfcore.mesh import Mesh
 from mtfcore.ops import einsum
 from mtfcore.padding import pad_to, padding_share, valid
 from mtfcore.planning import plan
 from mtfcore.randomness import dropout, fold_in, random_gumbel, random_normal, random_uniform
-from mtfcore.reductions import all, any, argmax, cumsum, logsumexp, max, mean, min, settle, softmax, sum, top_k
-from mtfcore.reshapes import concat, merge, pad, rename, reshape, reshard, slice, split, transpose
+from mtfcore.reductions import (
+    all,
+    any,
+    argmax,
+    cumsum,
+    logsumexp,
+    max,
+    mean,
+    min,
+    settle,
+    softmax,
+    sum,
+    top_k,
+)
+from mtfcore.reshapes import (
+    concat,
+    merge,
+    pad,
+    rename,
+    reshape,
+    reshard,
+    slice,
+    split,
+    transpose,
+)
 from mtfcore.row_writing import write
 from mtfcore.sharding import Sharding
 from mtfcore.spatial import conv, overlap_add, shift, windows
