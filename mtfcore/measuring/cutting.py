@@ -126,7 +126,7 @@ def function_of(alone: Program, n_inputs: int) -> Callable:
         try:
             own = [_as_partial(mask, port, array, alone.mesh)
                    for port, array in zip(alone.inputs[:n_inputs], arrays[:n_inputs], strict=True)]  # fmt: skip
-            return interpret(alone, [*own, *arrays[n_inputs:]])
+            return interpret(alone, [*own, *arrays[n_inputs:-1]])  # all but the coordinates
         finally:
             STANDS.reset(before)
 
