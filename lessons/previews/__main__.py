@@ -48,8 +48,8 @@ def main(words: list[str]) -> int:
     for source in wanted(words):
         try:
             made = make(source)
-        except (CellExecutionError, ValueError) as problem:
-            print(f"{source.stem} failed: {problem}", file=sys.stderr)
+        except CellExecutionError as problem:
+            print(f"{source.stem} failed: {problem.ename}: {problem.evalue}", file=sys.stderr)
             return 1
         print(f"wrote {made.relative_to(build.HERE.parent)}, {made.stat().st_size / 1000:.0f} kB", flush=True)
     return 0

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import platform
 import re
-from html import escape
+from collections import Counter
+from html import escape, unescape
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,15 +27,18 @@ from widgets import pages
 from . import HERE, MARK, stamp
 
 LIGHT, DARK = "default", "github-dark"
+OFTEN = 20  # a style that stands this many times in a page is written once
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+_INLINE = re.compile(r' style="([^"]*)"')
 _LESSON = re.compile(r'href="(\d\d_\w+)\.ipynb"')
 
 
 def page(notebook: NotebookNode, source: Path) -> str:
     """The whole file."""
     inside, styles = without_styles(body(notebook))
+    inside, often = without_repeated(inside)
     title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-    style = "".join([*styles, code_style(), (HERE / "page.css").read_text(encoding="utf-8")])
+    style = "".join([*styles, often, code_style(), (HERE / "page.css").read_text(encoding="utf-8")])
     mark = f'<meta name="{MARK}" content="{stamp(source)}">'
     around = f"{navigation(source)}\n<main>\n{inside}\n</main>\n<footer>{provenance(source)}</footer>"
     return pages.page(title, around, style).replace("</head>", f"{mark}\n</head>", 1)
@@ -52,6 +56,17 @@ def body(notebook: NotebookNode) -> str:
 def without_styles(html: str) -> tuple[str, list[str]]:
     """The HTML without its style elements, and these, each once, in the order of their first use."""
     return _STYLE.sub("", html), list(dict.fromkeys(_STYLE.findall(html)))
+
+
+def without_repeated(html: str) -> tuple[str, str]:
+    """The HTML with the styles that stand in it often named instead, and the rules for these names.
+
+    Cells of wide tables carry the same style a thousand times, which was a third of the largest page.
+    """
+    counted = Counter(_INLINE.findall(html)).most_common()
+    names = {style: n for n, (style, times) in enumerate(counted) if times >= OFTEN}
+    rules = "".join(f':root [data-s="{n}"]{{{unescape(style)}}}\n' for style, n in names.items())
+    return _INLINE.sub(lambda found: f' data-s="{names[found[1]]}"' if found[1] in names else found[0], html), rules
 
 
 def code_style() -> str:
