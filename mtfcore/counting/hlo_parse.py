@@ -7,7 +7,7 @@ The idea: the printed form is one instruction a line,
 where SHAPE may be a tuple and carries layout and tiling, `bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`. A line is split by
 balanced brackets, never by a pattern that expects one shape (such a pattern misses every tuple-shaped all-to-all).
 Attributes are split only when asked for: a schedule for a TPU has kilobytes of them on each line.
-What cannot be read is a ValueError with the line's number. Next file to read: hlo_text.py.
+What cannot be read is an `Unreadable`, a ValueError with the line's number. Next file to read: hlo_text.py.
 """
 
 import re
@@ -17,6 +17,7 @@ from math import prod
 
 from mtfcore.counting import facts
 
+MOST_DEVICES = 1 << 20  # of a module; a text that names more is damaged
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _NAME = re.compile(r"\s*(ROOT\s+)?%?([^\s=(]+)\s+=\s+")
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{[^}]*\})?")
@@ -24,6 +25,14 @@ _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([^\s(]+)\s*(\(.*)?\{\s*$")
 _TABLE_LINE = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames|\d+\s+[\"{].*)\s*$")
 _INDEX_COMMENT = re.compile(r"/\*index=\d+\*/")
+
+
+# What taking a damaged instruction at its word ends in.
+DAMAGED = (ValueError, IndexError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+class Unreadable(ValueError):
+    """A text that is not what a compiler prints; says in which line."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,14 @@ class Instruction:
         pairs = (part.split("=", 1) for part in split(self.rest) if "=" in part)
         return {key.strip(): value.strip() for key, value in pairs}
 
-    def refuse(self, what: str) -> ValueError:
-        return ValueError(f"HLO line {self.line}, {self.opcode} %{self.name}: {what}")
+    def refuse(self, what: str) -> Unreadable:
+        return Unreadable(f"HLO line {self.line}, {self.opcode} %{self.name:.100}: {what:.600}")
+
+    def attribute(self, key: str) -> str:
+        """An attribute that it must have."""
+        if key not in self.attributes:
+            raise self.refuse(f"expected {key}=...")
+        return self.attributes[key]
 
 
 @dataclass
@@ -72,7 +87,7 @@ class Computation:
     def result(self) -> Instruction:
         """What it returns; one without is refused as cut off."""
         if self.root is None:
-            raise ValueError(f"HLO line {self.line}: computation %{self.name} has no ROOT")
+            raise Unreadable(f"HLO line {self.line}: computation %{self.name} has no ROOT")
         return self.root
 
     @cached_property
@@ -80,6 +95,8 @@ class Computation:
         return {int(i.inputs): i for i in self.instructions.values() if i.opcode == "parameter"}
 
     def operand(self, instruction: Instruction, which: int) -> Instruction:
+        if which >= len(instruction.operands):
+            raise instruction.refuse(f"expected at least {which + 1} operands, found {len(instruction.operands)}")
         name = instruction.operands[which]
         if name not in self.instructions:
             raise instruction.refuse(f"operand {name!r} is not defined in computation %{self.name}")
@@ -96,13 +113,16 @@ class Module:
     def start(self) -> Computation:
         """The computation that the module begins with; `parse` refuses a text without one."""
         if self.entry is None:
-            raise ValueError("HLO module without an ENTRY computation")
+            raise Unreadable("HLO module without an ENTRY computation")
         return self.entry
 
     def devices(self) -> int:
         """All of them: partitions times replicas."""
-        found = re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", self.header)
-        return prod(map(int, found))
+        found = re.findall(r"\b(?:num_partitions|replica_count)=(\d{1,18})", self.header)
+        number = prod(map(int, found))
+        if number > MOST_DEVICES:
+            raise Unreadable(f"HLO line 1: a module for {number:,} devices; expected at most {MOST_DEVICES:,}")
+        return number
 
     def called(self, name: str, by: Instruction) -> Computation:
         if name.lstrip("%") not in self.computations:
@@ -164,7 +184,7 @@ def parse(text: str) -> Module:
 
 def _header(line: str, number: int) -> Module:
     if not line.startswith("HloModule"):
-        raise ValueError(
+        raise Unreadable(
             f"HLO line {number}: expected 'HloModule NAME, ...', found {line[:60]!r}. "
             "Give the text that compiled.as_text() prints."
         )
@@ -176,10 +196,10 @@ def _open_computation(line: str, number: int, module: Module) -> Computation | N
     if match is None:
         if _TABLE_LINE.match(line):
             return None
-        raise ValueError(f"HLO line {number}: expected a computation '%name (...) -> ... {{', found {line[:60]!r}")
+        raise Unreadable(f"HLO line {number}: expected a computation '%name (...) -> ... {{', found {line[:60]!r}")
     computation = Computation(match.group(2), number)
     if computation.name in module.computations:
-        raise ValueError(f"HLO line {number}: a second computation named %{computation.name}")
+        raise Unreadable(f"HLO line {number}: a second computation named %{computation.name}")
     module.computations[computation.name] = computation
     if match.group(1):
         module.entry = computation
@@ -188,7 +208,7 @@ def _open_computation(line: str, number: int, module: Module) -> Computation | N
 
 def _close(computation: Computation, number: int) -> None:
     if not computation.instructions:
-        raise ValueError(f"HLO line {number}: computation %{computation.name} ends without any instruction")
+        raise Unreadable(f"HLO line {number}: computation %{computation.name} ends without any instruction")
     # Older texts mark no ROOT in computations of one instruction.
     computation.root = computation.root or list(computation.instructions.values())[-1]
 
@@ -201,18 +221,20 @@ def _add(instruction: Instruction, is_root: bool, computation: Computation) -> N
 
 def _complete(module: Module | None, unfinished: Computation | None) -> Module:
     if module is None:
-        raise ValueError("empty text: expected HLO that starts 'HloModule NAME, ...'")
+        raise Unreadable("empty text: expected HLO that starts 'HloModule NAME, ...'")
     if unfinished is not None:
         where = f"HLO line {unfinished.line}"
-        raise ValueError(f"{where}: computation %{unfinished.name} is not closed; the text is cut off")
+        raise Unreadable(f"{where}: computation %{unfinished.name} is not closed; the text is cut off")
     if module.entry is None:
-        raise ValueError(f"HLO without an ENTRY computation; it has {', '.join(module.computations) or 'none at all'}")
+        raise Unreadable(
+            f"HLO without an ENTRY computation; it has {', '.join(module.computations)[:300] or 'none at all'}"
+        )
     return module
 
 
 def _instruction(line: str, number: int) -> Instruction:
-    def refuse(expected: str, at: int) -> ValueError:
-        return ValueError(f"HLO line {number}: expected {expected}, found {line[at : at + 60].strip()!r}")
+    def refuse(expected: str, at: int) -> Unreadable:
+        return Unreadable(f"HLO line {number}: expected {expected}, found {line[at : at + 60].strip()!r}")
 
     name = _NAME.match(line)
     if name is None:
@@ -236,5 +258,5 @@ def _end(match: re.Match | None) -> int:
 def _array(match: re.Match, number: int) -> Array:
     sizes = [size.strip().removeprefix("<=") for size in match.group(2).split(",") if size.strip()]
     if not all(size.isdigit() for size in sizes):
-        raise ValueError(f"HLO line {number}: shape {match.group()}: expected a known size in every dimension")
+        raise Unreadable(f"HLO line {number}: shape {match.group()}: expected a known size in every dimension")
     return Array(match.group(1), tuple(map(int, sizes)))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from mtfcore.counting import facts
 from mtfcore.counting.facts import Collective, Counts
-from mtfcore.counting.hlo_parse import Computation, Instruction, Module, parse, split
+from mtfcore.counting.hlo_parse import DAMAGED, Computation, Instruction, Module, Unreadable, parse, split
 from mtfcore.counting.hlo_values import convolution_flops, dot_flops, group_sizes, groups, pairs, while_runs
 
 COLLECTIVES = {
@@ -31,6 +31,7 @@ CHAIN = re.compile(r'chain_id="?(\d+)')
 ASYNC_START, ASYNC_DONE = "AsyncCollectiveStart", "AsyncCollectiveDone"  # of a TPU: what fusions at both ends call
 CALLERS = ("fusion", "call", "async", "custom-call")
 UNCOUNTED = ("ragged-all-to-all", "send", "recv")
+DEEPEST = 200  # calls in calls; printed modules have a dozen
 HIDDEN_FLOPS = ("matmul", "gemm", "dot", "conv", "tpu_custom_call")
 
 
@@ -55,7 +56,9 @@ class _Walk:
     def computation(self, computation: Computation) -> Counts:
         name = computation.name
         if name in self.open:
-            raise ValueError(f"HLO line {computation.line}: computation %{name} calls itself")
+            raise Unreadable(f"HLO line {computation.line}: computation %{name} calls itself")
+        if len(self.open) > DEEPEST:
+            raise Unreadable(f"HLO line {computation.line}: %{name} is called through over {DEEPEST} others")
         if name not in self.known:
             self.open.append(name)
             found = [self.instruction(i, computation) for i in computation.instructions.values()]
@@ -67,6 +70,14 @@ class _Walk:
         return self.computation(self.module.called(name, by))
 
     def instruction(self, i: Instruction, home: Computation) -> Counts | None:
+        try:
+            return self._counted(i, home)
+        except Unreadable:
+            raise
+        except DAMAGED as fault:
+            raise i.refuse(f"a size, operand or attribute is missing or none ({type(fault).__name__})") from fault
+
+    def _counted(self, i: Instruction, home: Computation) -> Counts | None:
         if i.opcode.endswith(("-done", "-update")):  # counted at its start
             return None
         opcode = i.opcode.removesuffix("-start")
