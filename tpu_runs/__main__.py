@@ -11,11 +11,10 @@ Each command is a module with a `main`; a new one is a line in `COMMANDS`. Next 
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 
-from mtfcore.errors import DeviceError, LayoutError, nearest
+from mtfcore.commands import run
 
 COMMANDS = {  # name → (module with main(words) → exit status, what it does)
     "list": ("tpu_runs.listing", "the cases, their parameters and lists of runs"),
@@ -28,19 +27,8 @@ COMMANDS = {  # name → (module with main(words) → exit status, what it does)
 
 def main(words: list[str]) -> int:
     """Do what the command line asks; the exit status."""
-    if not words or words[0] not in COMMANDS:
-        told = "".join(f"\n  {name:11}{what}" for name, (_, what) in COMMANDS.items())
-        asked = bool(words) and words[0] not in ("-h", "--help")
-        said = f"no command {words[0]!r}; {nearest(words[0], COMMANDS)}\n" if asked else ""
-        print(f"{said}python -m tpu_runs COMMAND …{told}", file=sys.stderr if asked else sys.stdout)
-        return 2 if asked else 0
     try:
-        return importlib.import_module(COMMANDS[words[0]][0]).main(words[1:])
-    except (LayoutError, DeviceError) as fault:
-        print(fault, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+        return run("tpu_runs", COMMANDS, words)
     except OSError as fault:  # our output has no reader any more, as behind `head`, or no room; or a file named to us
         broken = isinstance(fault, BrokenPipeError)
         if fault.filename is None:  # what is still to be printed would fail again at the end

@@ -1,12 +1,9 @@
-"""The public names as DESIGN section 4 writes them (those that exist now), and who may import whom (section 3)."""
+"""The public names as the design writes them; and that importing and planning load no JAX."""
 
 from __future__ import annotations
 
-import ast
-import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +12,6 @@ import pytest
 import mtfcore as mtf
 
 ROOT = Path(mtf.__file__).parent.parent
-# Of mtfcore, loaded when something runs; all else names JAX inside functions.
-RUNS_JAX = {"execute.py", "kernels/basic.py", "kernels/call.py", "kernels/row_writing.py",
-            "kernels/spatial.py", "kernels/threefry.py"}  # fmt: skip
 
 
 def test_a_mesh_a_layout_and_a_sharding() -> None:
@@ -162,82 +156,3 @@ print("jax" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT)
     assert done.stdout.strip().endswith("False"), done.stdout + done.stderr
-
-
-# ---- the arrows of section 3 ------------------------------------------------------------------------------------
-
-ARROWS = {  # package → what else of ours it may import
-    "mtfcore": set(),
-    "widgets": {"mtfcore", "tpu_runs.records", "tpu_runs.asking", "tpu_runs.entries"},
-    "tpu_runs": {"mtfcore"},
-    "lessons": {"widgets", "mtfcore", "tpu_runs"},
-}
-OURS = {*ARROWS, "tests"}
-FILES = [path for package in ARROWS for path in sorted((ROOT / package).rglob("*.py"))]
-
-
-def imported(nodes: Iterator[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:  # relative ones cannot leave their package
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def at_the_top(tree: ast.Module) -> Iterator[ast.AST]:
-    """Statements that run on import: all but what stands in functions and under `if TYPE_CHECKING`."""
-    left: list[ast.AST] = [tree]
-    while left:
-        node = left.pop()
-        yield node
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        left += ast.iter_child_nodes(node)
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_follow_the_arrows(path: Path) -> None:
-    package = path.relative_to(ROOT).parts[0]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = set(imported(ast.walk(tree)))
-    others = {name for name in names if name.split(".")[0] in OURS - {package}}
-    allowed = ARROWS[package]
-    wrong = {n for n in others if not any(n == a or n.startswith(f"{a}.") or a.startswith(f"{n}.") for a in allowed)}
-    assert not wrong
-    if package == "widgets":
-        assert not {name for name in names if name.split(".")[0] in ("jax", "jaxlib")}
-    if package == "mtfcore" and path.relative_to(ROOT / "mtfcore").as_posix() not in RUNS_JAX:
-        assert not {name for name in imported(at_the_top(tree)) if name.split(".")[0] in ("jax", "jaxlib")}
-
-
-def test_records_and_asking_need_python_alone() -> None:
-    """Explorers import them, and so may a script on a computer without anything else of ours."""
-    ours, seen = ["tpu_runs.records", "tpu_runs.asking"], set()
-    while ours:
-        seen.add(module := ours.pop())
-        path = ROOT / (module.replace(".", "/") + ".py")
-        names = set(imported(ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
-        ours += {".".join(name.split(".")[:2]) for name in names if name.startswith("tpu_runs.")} - seen
-        assert {name.split(".")[0] for name in names} <= {*sys.stdlib_module_names, "tpu_runs"}, module
-    assert seen >= {"tpu_runs.records", "tpu_runs.asking", "tpu_runs.appending"}
-
-
-def test_the_arrow_test_reads_what_it_should() -> None:
-    tree = ast.parse("import a.b\nfrom c import d\ndef f():\n    import jax\nclass K:\n    import e\n")
-    assert set(imported(at_the_top(tree))) == {"a.b", "c", "c.d", "e"}
-    assert "jax" in set(imported(ast.walk(tree))) and len(FILES) > 30
-
-
-@pytest.mark.parametrize("name", ["numpy", "jax", "jaxlib"])
-def test_the_heart_is_plain_python(name: str) -> None:
-    """Notation to planning needs no arrays at all."""
-    heart = ["errors", "dtypes", "dims", "notation", "mesh", "placing", "sharding", "layout", "tensor", "functions",
-             "ops", "elementwise", "reductions", "reshapes", "loops", "planning", "planner",
-             "steps", "rules.moves", "spatial", "backward.spatial", "padding", "rules.halo", "rules.spatial",
-             "rules.choosing", "rules.operations", "rules.reshaping", "rules.resharding"]  # fmt: skip
-    for module in heart:
-        tree = ast.parse(Path(importlib.import_module(f"mtfcore.{module}").__file__).read_text(encoding="utf-8"))
-        assert name not in {found.split(".")[0] for found in imported(at_the_top(tree))}

@@ -19,25 +19,7 @@ from mtfcore.model.configs import Config
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtfcore.model.files.tokenizer import TextStream
-
-
-class Words(Protocol):
-    """What is asked of a tokenizer, be it that of files (`tokenizer.Tokenizer`) or of a model without any."""
-
-    @property
-    def end_ids(self) -> tuple[int, ...]: ...
-
-    @property
-    def special_texts(self) -> tuple[str, ...]: ...
-
-    def __len__(self) -> int: ...
-
-    def encode(self, text: str, special: bool = True, begin: bool | None = None) -> list[int]: ...
-
-    def decode(self, ids: Sequence[int], special: bool = False) -> str: ...
-
-    def stream(self, special: bool = False) -> TextStream: ...
+    from mtfcore.model.files.tokenizer import Words
 
 
 class Template(Protocol):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mtfcore.errors import LayoutError
 from mtfcore.notation import as_whole
@@ -23,14 +23,30 @@ from mtfcore.notation import as_whole
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
-    from mtfcore.model.files.loaded import Words
-
 # Special tokens with which some model's turn or text ends, beside the one that its files name
 ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<end_of_turn>", "</s>",
 )  # fmt: skip
 HALF = "\ufffd"  # what stands for bytes that are no character, or not yet
 MOST_HELD = 64  # tokens; a character takes at most four, so that what comes after so many is no text at all
+
+
+class Words(Protocol):
+    """What is asked of a tokenizer, be it that of files (`Tokenizer`) or of a model without any."""
+
+    @property
+    def end_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def special_texts(self) -> tuple[str, ...]: ...
+
+    def __len__(self) -> int: ...
+
+    def encode(self, text: str, special: bool = True, begin: bool | None = None) -> list[int]: ...
+
+    def decode(self, ids: Sequence[int], special: bool = False) -> str: ...
+
+    def stream(self, special: bool = False) -> TextStream: ...
 
 
 class Tokenizer:
