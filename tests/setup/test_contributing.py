@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from setup.recipes import ROOT, TEXT, Recipe, apply, copy_tree, recipes
+from setup.recipes import NEEDED, ROOT, TEXT, Recipe, apply, copy_tree, recipes
 
 RECIPES = recipes()
 MAKE = {"make docs": "python docs/reference.py", "make lessons": "python -m lessons.build"}
-MUST = ("operation", "layout", "chip", "model", "explorer", "case")
+MUST = ("operation", "layout", "chip", "model", "explorer", "lesson", "case")
 
 
-def run(tree: Path, command: list[str], limit: float = 100) -> str:
+def run(tree: Path, command: list[str], limit: float = 200) -> str:
     """One command in the copy, whose own modules come first."""
     env = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}"}
     done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=limit, check=False)
@@ -32,14 +32,16 @@ def run(tree: Path, command: list[str], limit: float = 100) -> str:
 def follow(tree: Path, chosen: list[Recipe]) -> str:
     """Apply recipes, run what they say to make, then all their tests and all that they say is seen, at once."""
     asked: list[list[str]] = []
-    for recipe in chosen:
+    for number, recipe in enumerate(chosen):
         apply(recipe, tree)
         asked += [shlex.split(command)[3:] for command in recipe.commands if command.startswith("python -m pytest ")]
-        shown = tree / "tests" / "setup" / f"seen_{len(asked):02}.txt"
-        shown.write_text(f"{recipe.title}\n\n{recipe.seen}\n", encoding="utf-8")
-    for command in dict.fromkeys(command for recipe in chosen for command in recipe.commands if command in MAKE):
-        run(tree, [sys.executable, *MAKE[command].split()[1:]])
-    return run(tree, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together(asked)], 200)
+        shown = f"tests/setup/seen_{number:02}.txt"
+        (tree / shown).write_text(f"{recipe.title}\n\n{recipe.seen}\n", encoding="utf-8")
+        asked[-1].insert(0, shown)
+    made = [command for recipe in chosen for command in recipe.commands if "pytest" not in command]
+    for command in dict.fromkeys(made):
+        run(tree, [sys.executable, *shlex.split(MAKE.get(command, command))[1:]])
+    return run(tree, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together(asked)], 250)
 
 
 def together(asked: list[list[str]]) -> list[str]:
@@ -49,8 +51,7 @@ def together(asked: list[list[str]]) -> list[str]:
         at = arguments.index("-k") if "-k" in arguments else len(arguments)
         files += arguments[:at]
         words.append(arguments[at + 1] if at < len(arguments) else " or ".join(map(stem, arguments[:at])))
-    shown = ["tests/setup", "--doctest-glob=seen_*.txt"]
-    return [*dict.fromkeys(files), *shown, "-k", " or ".join(f"({word})" for word in words), "-rA"]
+    return [*dict.fromkeys(files), "--doctest-glob=seen_*.txt", "-k", " or ".join(f"({word})" for word in words), "-rA"]
 
 
 def stem(file: str) -> str:
@@ -71,11 +72,22 @@ def test_a_recipe_is_short_and_in_order(recipe):
 
 
 def test_links_of_the_text_lead_somewhere():
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", TEXT.read_text(encoding="utf-8"))
+    text = re.sub(r"^ *```.*?^ *```$", "", TEXT.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
     assert links and [link for link in links if not (ROOT / link).exists()] == []
+    heads = re.findall(r"^##+ (.*)$", text, re.MULTILINE)
+    heads = {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
+    assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= heads
 
 
-@pytest.mark.timeout(300)
+def test_the_map_names_every_package_and_nothing_else():
+    table = TEXT.read_text(encoding="utf-8").partition("\n## Where things are\n")[2].partition("\n## ")[0]
+    places = re.findall(r"`([\w/]+/)`", "".join(row.split("|")[1] for row in table.splitlines() if "/`" in row))
+    assert [place for place in places if not (ROOT / place).is_dir()] == []
+    assert {place.strip("/") for place in places} >= set(NEEDED)
+
+
+@pytest.mark.timeout(500)
 def test_all_recipes_together(tmp_path):
     """What each adds is there, does what the text shows, and passes the tests that the text names."""
     tree = copy_tree(tmp_path / "copy")
@@ -88,7 +100,7 @@ def test_all_recipes_together(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
 def test_each_recipe_alone(recipe, tmp_path):
     follow(copy_tree(tmp_path / "copy"), [recipe])
