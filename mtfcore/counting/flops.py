@@ -18,6 +18,9 @@ def matmul_flops(lhs: Sequence[int], rhs: Sequence[int], rhs_used: Iterable[int]
     return 2 * prod(lhs) * prod(size for i, size in enumerate(rhs) if i not in used)
 
 
+MOST_MEETINGS = 20_000_000  # along one dimension; they are looked at one by one
+
+
 @dataclass(frozen=True)
 class Window:
     """One spatial dimension of a convolution."""
@@ -32,6 +35,8 @@ class Window:
 
     def multiply_adds(self) -> int:
         """Pairs (output, kernel) that meet a real input element: padding and the holes of dilation are no work."""
+        if self.out * self.kernel > MOST_MEETINGS:
+            raise ValueError(f"a convolution of {self.out:,} results by a kernel of {self.kernel:,} is too large")
         last = (self.size - 1) * self.dilate
         meetings = product(range(self.out), range(self.kernel))
         places = (o * self.stride + k * self.kernel_dilate - self.pad for o, k in meetings)
