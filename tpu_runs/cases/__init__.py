@@ -6,7 +6,7 @@
     >>> check(case("product"), {"m": 64})["n"]
     4096
 
-A new case is a module with a `Case` and a line in `CASES`; tpu_runs/README.md says how in ten steps. Importing this
+A new case is a module with a `Case` and a line in `CASES`; CONTRIBUTING.md says how in four steps. Importing this
 loads no JAX. First file to read: `schema`.
 """
 
