@@ -26,6 +26,7 @@ from .progress import Progress
 from .standing import NONE, Entry, Standing, how_far, next_up, shown, standings, when
 from .style import STYLE
 
+CAPTION = 'Each lesson <span aria-hidden="true">(✓ passed, ○ tried, · not tried)</span>'
 HEAD = ("Lesson", "Checks passed", "Tries", "Helps", "Predictions made")
 
 
@@ -103,7 +104,7 @@ def lessons_html(rows: Iterable[Standing]) -> str:
     """The table of lessons; each title leads to its notebook."""
     head = "".join(f'<th scope="col">{text}</th>' for text in HEAD)
     body = "".join(_lesson_html(row) for row in rows)
-    return f"<table><caption>Checks and predictions of each lesson</caption><tr>{head}</tr>{body}</table>"
+    return f"<table><caption>{CAPTION}</caption><tr>{head}</tr>{body}</table>"
 
 
 def _lesson_html(row: Standing) -> str:
@@ -112,7 +113,7 @@ def _lesson_html(row: Standing) -> str:
     marks = "".join(f'<i title="{escape(name)}">{_mark(row.checks.get(name, NONE))}</i>' for name in row.lesson.checks)
     return (
         f'<tr data-lesson="{row.lesson.number}" data-state="{state}"><th scope="row">'
-        f'<a href="{row.lesson.stem}.ipynb">{title}</a></th><td>{passed} <span aria-hidden="true">{marks}</span></td>'
+        f'<a href="{row.lesson.stem}.ipynb">{title}</a></th><td>{passed} <span class="mw-marks" aria-hidden="true">{marks}</span></td>'
         + "".join(f'<td class="mw-n">{text}</td>' for text in others) + "</tr>"
     )  # fmt: skip
 
