@@ -141,7 +141,7 @@ predict.show("11 same", sum(mine != yours for mine, yours in zip(answers, others
 #
 # ## 4 · A model that writes
 #
-# SmolLM2-135M-Instruct, 30 layers, read from a file of 98 MB. It has 9 query heads and 3 of keys and values, and eight
+# SmolLM2-135M-Instruct, 30 layers, read from the file that `make lab` fetched. It has 9 query heads and 3 of keys and values, and eight
 # devices cannot share either. `Chat` pads them with heads of zeros, and says what that costs.
 
 # %%

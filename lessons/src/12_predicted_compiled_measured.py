@@ -93,13 +93,14 @@ print(f"{1e3 * whole.seconds:.1f} ms a step: computing {1e3 * whole.compute_seco
       f"{1e3 * whole.exposed_link_seconds:.1f} ms ({line.origin})")
 paper = next(row for row in rows("second", "Headlines") if row.name == "decode, int8, batch 64")
 print(f"{paper.printed} {paper.unit} a step (published, {paper.source})")
+print(f"computing takes {whole.compute_seconds / prices['physical'].parts['hbm']:.1f} times as long as the bound's hbm")
 share = whole.exposed_link_seconds / whole.seconds
 predict.show("12 waits", "next to nothing" if share < 0.1 else "a quarter" if share < 0.5 else "three quarters")
 
 # %% [markdown]
 # The paper's own number comes from a clock beside 64 chips. Look at what the others say about the *same* part. Our bound
-# reads all weights in its `hbm` milliseconds, since it counts bytes. The compiler wants nearly three times as long within
-# the device: it thinks that even the largest products read their weights at about half the memory's speed (section 4 lists
+# reads all weights in its `hbm` milliseconds, since it counts bytes. The compiler wants longer within the device, by the
+# factor in the last line: it thinks that even the largest products read their weights at about half the memory's speed (section 4 lists
 # them), and it knows about copies into another order that no plan mentions. The calibrated model gets the sum nearly right
 # by calling all that *launches*.
 #
