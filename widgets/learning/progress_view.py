@@ -111,9 +111,10 @@ def _lesson_html(row: Standing) -> str:
     title, passed, *others = map(escape, cells(row))
     state = "done" if row.finished else "begun" if row.started else "waits"
     marks = "".join(f'<i title="{escape(name)}">{_mark(row.checks.get(name, NONE))}</i>' for name in row.lesson.checks)
+    checks = f'{passed} <span class="mw-marks" aria-hidden="true">{marks}</span>'
     return (
         f'<tr data-lesson="{row.lesson.number}" data-state="{state}"><th scope="row">'
-        f'<a href="{row.lesson.stem}.ipynb">{title}</a></th><td>{passed} <span class="mw-marks" aria-hidden="true">{marks}</span></td>'
+        f'<a href="{row.lesson.stem}.ipynb">{title}</a></th><td>{checks}</td>'
         + "".join(f'<td class="mw-n">{text}</td>' for text in others) + "</tr>"
     )  # fmt: skip
 
