@@ -56,8 +56,8 @@ def map_page() -> str:
         f"{len(lessons())} lessons, {total[0]:.0f} to {total[1]:.0f} hours of class with all exercises. An arrow leads "
         "from a lesson to one that needs it; lessons that no arrow joins can be taken in any order, or left out.\n",
         _picture(),
-        "\nReady plans for one class of 90 minutes and for a course of six weeks: [teaching plans](teaching/plans.md). What "
-        "a class has done: [classroom](teaching/classroom.ipynb). "
+        "\nReady plans for one class of 90 minutes and for a course of six weeks: [teaching plans](teaching/plans.md). "
+        "What a class has done: [classroom](teaching/classroom.ipynb). "
         "Words: [glossary](GLOSSARY.md). The same thing in four notations: [cheat sheet](CHEATSHEET.md). What became "
         "of each table and figure of the papers: [artefacts](../docs/artefacts.md).\n",
         "| lesson | minutes | needs | exercises | explorers | open |",
