@@ -5,6 +5,6 @@
 # A folder for a room without a network: make bundle    Also for other machines: make bundle ARGS="--system windows"
 PYTHON ?= python3
 
-.PHONY: lab class test test-long bench lint lessons previews docs peers bundle versions update
-lab class test test-long bench lint lessons previews docs peers bundle versions update:
+.PHONY: lab class test test-long bench speed lint lessons previews docs peers bundle versions update
+lab class test test-long bench speed lint lessons previews docs peers bundle versions update:
 	@$(PYTHON) setup_lab.py $@ $(ARGS)

@@ -18,6 +18,7 @@ TARGETS = [
     "test",
     "test-long",
     "bench",
+    "speed",
     "lint",
     "lessons",
     "previews",

@@ -1,0 +1,110 @@
+"""Every lesson as a student runs it: opened, Run All, its first explorer, its seconds of CPU, its file when saved.
+
+The solved notebooks are run: a student's when all exercises are done, so nothing a student runs takes longer. CPU is
+that of the kernel and of every process that it started. The first picture is timed from the moment the lesson's
+address is opened, with Run All as soon as the kernel is ready and the page scrolled to the explorer, until its picture
+is painted. Next file to read: starting.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+from .pages import (
+    ROOT,
+    Lab,
+    a_browser,
+    a_lab,
+    ask,
+    end_kernel,
+    error_outputs,
+    new_page,
+    open_notebook,
+    run_all,
+    wait_done,
+    wait_ready,
+)
+from .subjects import SUBJECTS
+
+SECONDS = 300.0  # a lesson that hangs is an error, not a time
+CPU = """(lambda psutil: sum(sum(one.cpu_times()[:4]) for one in [psutil.Process()])
+  + sum(sum(one.cpu_times()[:2]) for one in psutil.Process().children(recursive=True)))(__import__('psutil'))"""
+SHOW = """n => window.jupyterapp.shell.currentWidget.content.scrollToItem(n)"""
+# resolves when the picture has been painted
+PAINTED = """async () => {
+  const views = () => [...document.querySelectorAll('.mw-live:not(.mw-top)')];
+  const stands = () => views().some(view => view.innerHTML.length > 200);
+  const end = performance.now() + 240_000;
+  while (!stands() && performance.now() < end) await new Promise(requestAnimationFrame);
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return stands();
+}"""
+SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
+
+
+def measured(names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A row of each lesson, or of those whose names begin with one of these."""
+    found = sorted((ROOT / "lessons" / "solutions").glob("[0-9][0-9]_*.ipynb"))
+    rows = []
+    with a_browser() as browser, a_lab() as lab:
+        for path in (path for path in found if not names or path.name.startswith(tuple(names))):
+            rows.append({"name": path.stem, **row_of(browser, lab, path)})
+            print(line(rows[-1]), flush=True)
+    return rows
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row while it is measured."""
+    first = f"{row['first_picture']:.1f} s" if row["first_picture"] else "none"
+    return (
+        f"  {row['name']:<36} CPU {row['cpu']:5.1f} s, wall {row['wall']:5.1f} s, "
+        f"first picture {first}, {row['n_bytes'] / 1e3:,.0f} kB"
+    )
+
+
+def row_of(browser: Browser, lab: Lab, path: Path) -> dict[str, Any]:
+    """One lesson."""
+    copy, text = lab.root / path.name, path.read_text(encoding="utf-8")
+    copy.write_text(text, encoding="utf-8")
+    page, begun = new_page(browser), time.perf_counter()
+    open_notebook(page, lab, path.name)
+    wait_ready(page)
+    started = time.perf_counter()
+    run_all(page)
+    first = first_picture(page, explorers(json.loads(text)), begun)
+    wait_done(page, SECONDS)
+    wall, cpu = time.perf_counter() - started, float(ask(page, CPU))
+    if wrong := error_outputs(page):
+        raise RuntimeError(f"{path.name}: {'; '.join(wrong)}")
+    page.evaluate(SAVE)
+    end_kernel(page)
+    return {"wall": wall, "cpu": cpu, "first_picture": first, "n_bytes": copy.stat().st_size}
+
+
+def first_picture(page: Page, cells: Sequence[int], begun: float) -> float | None:
+    """Seconds until the first explorer's picture stands in the page; None where a lesson has none."""
+    if not cells:
+        return None
+    page.evaluate(SHOW, cells[0])
+    if not page.evaluate(PAINTED):
+        raise RuntimeError("the first explorer has drawn nothing")
+    return time.perf_counter() - begun
+
+
+def explorers(notebook: dict[str, Any]) -> list[int]:
+    """Places of the cells that end in an explorer's call."""
+    return list(_explorers(notebook["cells"]))
+
+
+def _explorers(cells: Sequence[dict[str, Any]]) -> Iterator[int]:
+    named = re.compile(rf"^(?:{'|'.join({one.explorer for one in SUBJECTS.values()})})\(", re.MULTILINE)
+    for place, cell in enumerate(cells):
+        if cell["cell_type"] == "code" and named.search("".join(cell["source"])):
+            yield place
