@@ -38,6 +38,12 @@ def add_chip(
 
     `source` says where the figures are from, `devices` how many JAX devices a chip makes. Figures are those of
     `mtf.chip("v4").figures`, e.g. `peak_bf16=459e12` or "459 TFLOP/s", `hbm_bytes="95 GiB"`.
+
+    `name`: letters, digits, _ . and -; `like`: a chip whose figures it has where none are given; `title` and `kind`:
+    its long name, and what JAX calls such a device; `network`: torus, switch or none.
+
+    Raises `LayoutError` with every fault at once: a name that is taken, a figure that does not exist or has no such
+    unit.
     """
     faults: list[str] = []
     base = _like(like, faults)
@@ -77,7 +83,7 @@ def _name(name: object, faults: list[str]) -> str:
 
 def _network(network: str, base: Chip | None, faults: list[str]) -> str:
     network = network or (base.network if base else "")
-    if network not in NETWORKS:
+    if not isinstance(network, str) or network not in NETWORKS:
         words = "; ".join(f"{name!r}: {meaning}" for name, meaning in NETWORKS.items())
         faults.append(f"network {network!r:.100} is none of: {words}" if network else f"network is missing: {words}")
     return network

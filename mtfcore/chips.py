@@ -136,7 +136,15 @@ class Chip:
 
 
 def chip(name: str | Chip) -> Chip:
-    """The record of a chip: `v2 v3 v4 v5e v5p v6e v7x a100 h100 h200`, or one of your own (`add_chip`)."""
+    """The record of a chip: `v2 v3 v4 v5e v5p v6e v7x a100 h100 h200`, or one of your own (`add_chip`).
+
+    `name`: one of these, in any case of letters, or a chip itself.
+
+    Raises `LayoutError` for a name that is no chip, with the nearest.
+
+        >>> mtf.chip("v4").peak_flops_per_device("bf16")
+        275000000000000
+    """
     if isinstance(name, Chip):
         return name
     known = chips()

@@ -79,7 +79,11 @@ def _html_row(row: Row) -> str:
 
 
 def doctor(machine: Machine | None = None) -> Diagnosis:
-    """Look at Python, packages, JupyterLab's front end, this kernel, widgets, devices and memory."""
+    """Look at Python, packages, JupyterLab's front end, this kernel, widgets, devices and memory.
+
+    `machine`: what to look at, this computer if not given. Each row says what is there, and what to do where it will
+    not work.
+    """
     machine = machine or Machine()
     looks = (_python, _packages, _front_end, _kernel, _widgets, _devices, _accelerators, _memory, _memory_limit)
     return Diagnosis(tuple(row for look in looks for row in look(machine)))

@@ -138,6 +138,13 @@ def constant(graph: Graph, value: float | bool, dtype: str) -> Tensor:
     return graph.add(Op("constant", (), (), dtype, {"value": number}))
 
 
+_ALIKE = """`operands`: tensors of one function, and numbers; one counts everywhere along what it lacks.
+`out`: its dimensions, and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+Raises `LayoutError` for other numbers of operands, for sizes or dtypes that do not go together, and for a result that
+would be larger than each operand without a word of it in `out`."""
+
+
 def _named(fn: str, doc: str) -> Callable[..., Tensor]:
     def operation(*operands: Any, out: str | None = None) -> Tensor:
         expected = ELEMENTWISE[fn].operands
@@ -146,7 +153,7 @@ def _named(fn: str, doc: str) -> Callable[..., Tensor]:
         return elementwise(fn, *operands, out=out)
 
     operation.__name__ = operation.__qualname__ = fn
-    operation.__doc__ = doc
+    operation.__doc__ = f"{doc}\n\n{_ALIKE}"
     return operation
 
 
@@ -183,13 +190,29 @@ stop_gradient = _named("stop_gradient", "The same values, which `mtf.gradients` 
 
 
 def cast(t: Tensor, dtype: object, out: str | None = None) -> Tensor:
-    """The same values in another dtype; partial sums are reduced first, in the dtype they have."""
+    """The same values in another dtype; partial sums are reduced first, in the dtype they have.
+
+    `t`: a tensor; `dtype`: "f32", "bf16", "i32", "bool", …, or a numpy or JAX type. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.cast(x, "bf16").dtype
+        'bf16'
+    """
     expect_tensor(t)
     return apply_out("pointwise", [t], t.dims, canonical(dtype), out, "cast", fn="cast")
 
 
 def sort_key(t: Tensor, out: str | None = None) -> Tensor:
-    """Of f32 whole numbers, i32, in the same order: neighbours differ by 1, so a search by halving ends exactly."""
+    """Of f32 whole numbers, i32, in the same order: neighbours differ by 1, so a search by halving ends exactly.
+
+    `t`: f32[...]; the result i32[...] of the same dimensions. `out`: its dimensions, and where it lies if that is
+    said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.sort_key(x).dtype
+        'i32'
+
+    Raises `LayoutError` for another dtype than f32.
+    """
     if expect_tensor(t).dtype != "f32":
         raise LayoutError(f"sort_key of {t!r}: dtype is {t.dtype}, expected f32; use mtf.cast(t, 'f32')")
     return apply_out("pointwise", [t], t.dims, "i32", out, "sort_key", fn="sort_key")

@@ -122,6 +122,11 @@ def function(call: Callable | None = None, *, dtypes: Mapping[str, str] | None =
 
     An argument with a default and no such annotation is an ordinary Python value, e.g. `eps=1e-6`.
     `dtypes` gives arguments that are not of the program's dtype: `@mtf.function(dtypes={"tokens": "i32"})`.
+
+    `call`: the function that is decorated. What it does is recorded when it is planned; called with arrays it runs on
+    one device.
+
+    Raises `LayoutError` (`NotationError` with a caret) for annotations that are no dimensions.
     """
     return Function(call, dtypes) if call is not None else lambda later: Function(later, dtypes)
 

@@ -36,7 +36,13 @@ class Layout:
         refuse(_faults(self.rules), f"layout '{self}'")
 
     def axes(self, name: str) -> Axes:
-        """The axes of a dimension; none if no rule names it."""
+        """The axes of a dimension; none if no rule names it.
+
+        `name`: a dimension; the axes are ordered, outermost first.
+
+            >>> layout.axes("batch")
+            ('rows',)
+        """
         return dict(self.rules).get(name, ())
 
     def __str__(self) -> str:
@@ -52,7 +58,15 @@ class Layout:
         return render_layout(self, path, subtree_renderer)
 
     def mesh_tensorflow(self) -> str:
-        """The string that Mesh-TensorFlow reads, `batch:rows;hidden:cols`; it has one axis a dimension."""
+        """The string that Mesh-TensorFlow reads, `batch:rows;hidden:cols`; it has one axis a dimension.
+
+        Raises `LayoutError` for a dimension on several axes.
+
+        Source: arXiv 1811.02084, section 3.
+
+            >>> layout.mesh_tensorflow()
+            'batch:rows;hidden:cols'
+        """
         several = [name for name, axes in self.rules if len(axes) > 1]
         faults = [f"{name} lies on several axes, which Mesh-TensorFlow cannot say" for name in several]
         refuse(faults, f"layout '{self}'")
@@ -62,13 +76,23 @@ class Layout:
         """Where a tensor of these dimensions lies; `LayoutError` with all faults if it cannot.
 
         A rule whose axis the mesh lacks warns (`LayoutWarning`), or is refused if `strict`.
+
+        `dims`: with sizes, "batch:64 io:512"; `mesh`: "rows:4 cols:2".
+
+            >>> layout.sharding("batch:64 io:512", mesh)
+            Sharding('batch:64 io:512', 'batch:rows io')
         """
         dims, mesh = parse_dims(dims), as_mesh(mesh)
         self.complain(self.missing_axes(mesh, [dim.name for dim in dims]), strict)
         return self.place(dims, mesh)
 
     def place(self, dims: tuple[Dim, ...], mesh: Mesh) -> Sharding:
-        """The same without the warning, for callers that have warned once already."""
+        """The same without the warning, for callers that have warned once already.
+
+        `dims` and `mesh` as in `sharding`, read already.
+
+        Raises `LayoutError` if they cannot lie so.
+        """
         on = tuple(tuple(axis for axis in self.axes(dim.name) if axis in mesh) for dim in dims)
         faults = axis_twice(tuple(dim.name for dim in dims), on)
         faults += [fault for dim, axes in zip(dims, on, strict=True) for fault in uneven(dim, axes, mesh)]
@@ -77,7 +101,13 @@ class Layout:
         return Sharding.of(dims, on)
 
     def missing_axes(self, mesh: Mesh, names: Iterable[str] | None = None) -> list[str]:
-        """One sentence for each rule whose axis the mesh lacks (case S06)."""
+        """One sentence for each rule whose axis the mesh lacks (case S06).
+
+        `names`: the dimensions that count, all if not given; `mesh`: the mesh.
+
+            >>> layout.missing_axes(mtf.Mesh("rows:4"))
+            ["hidden -> cols ignored, mesh has no axis 'cols'; hidden is copied on 4 devices (legal here: 'rows')"]
+        """
         names = None if names is None else set(names)
         return [
             f"{name} -> {axis} ignored, mesh has no axis {axis!r}; {name} is copied on {_copies(axes, mesh)} devices "
@@ -88,7 +118,13 @@ class Layout:
         ]
 
     def unknown_dims(self, names: Iterable[str]) -> list[str]:
-        """One sentence for each rule whose dimension no tensor has."""
+        """One sentence for each rule whose dimension no tensor has.
+
+        `names`: the dimensions that there are.
+
+            >>> layout.unknown_dims(["batch"])
+            ["rule hidden -> cols ignored, no tensor has a dimension 'hidden' (legal here: 'batch')"]
+        """
         names = list(dict.fromkeys(names))
         return [
             f"rule {name} -> {format_axes(axes)} ignored, no tensor has a dimension {name!r} ({nearest(name, names)})"
@@ -97,7 +133,12 @@ class Layout:
         ]
 
     def complain(self, sentences: list[str], strict: bool) -> None:
-        """Warn about rules without effect, or refuse them all at once if `strict`."""
+        """Warn about rules without effect, or refuse them all at once if `strict`.
+
+        `sentences`: what `missing_axes` and `unknown_dims` gave.
+
+        Raises `LayoutError` if `strict` and there are any.
+        """
         if strict:
             refuse(sentences, f"layout '{self}' (strict)")
         for sentence in sentences:

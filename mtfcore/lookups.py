@@ -23,7 +23,16 @@ from mtfcore.tensor import LAYOUT, Op, Tensor
 
 
 def index(dim: str | Dim, like: Tensor, dtype: object = "i32") -> Tensor:
-    """0, 1, 2, … along one dimension: each device makes its own part. `like` is any tensor of the function."""
+    """0, 1, 2, … along one dimension: each device makes its own part. `like` is any tensor of the function.
+
+    `dim`: one of its dimensions, or a new one with a size, "vocab:512"; `dtype`: that of the result, which has this
+    one dimension.
+
+    Raises `LayoutError` where the dtype cannot count so far.
+
+        >>> mtf.index("io", x)
+        index()[io:4]
+    """
     found, dtype = _sized(dim, like), canonical(dtype)
     last = sure(found.size) - 1
     if dtype == "bool" or cannot_hold(dtype, last):
@@ -42,7 +51,16 @@ def _sized(dim: str | Dim, like: Tensor) -> Dim:
 
 
 def one_hot(ids: Tensor, dim: str, dtype: object | None = None, out: str | None = None) -> Tensor:
-    """1 where the index along a new last dimension equals `ids`, else 0. `dim` is e.g. "vocab:512"."""
+    """1 where the index along a new last dimension equals `ids`, else 0. `dim` is e.g. "vocab:512".
+
+    `ids`: whole numbers[...]; the result dtype[..., vocab], f32 unless `dtype` says otherwise. `out`: its dimensions,
+    and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.one_hot(ids, "vocab:16")
+        cast(…)[batch:8, length:3, vocab:16]
+
+    Raises `LayoutError` for ids that are not whole numbers.
+    """
     size = sure(_sized(dim, _integers(ids, "one_hot", "ids")).size)
     if cannot_hold(ids.dtype, size - 1):  # narrow ids could not be compared with the last indices
         ids = cast(ids, "i32")
@@ -64,6 +82,13 @@ def gather(table: Tensor, ids: Tensor, dim: str, out: str | None = None) -> Tens
     """Rows of `table` along `dim` picked by `ids` (out of range gives zeros); dimensions of ids, then the rest.
 
     Where `dim` is split, each device looks up what it holds and the result is a partial sum.
+
+    Raises `LayoutError` for ids that are not whole numbers, or a `dim` that the table lacks.
+
+    Source: arXiv 1811.02084, section 9 (embedding).
+
+        >>> mtf.gather(table, ids, "vocab")
+        gather(ids, table)[batch:8, length:3, io:4]
     """
     expect_tensor(table).dim(dim)
     _integers(ids, "gather", "ids")

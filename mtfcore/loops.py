@@ -37,6 +37,8 @@ def repeat(
     hands on what it returns: as many tensors as it carries, then any number of outputs of this turn, which come back
     stacked along a new first dimension `over` (by default named as that of the stack). `reverse` begins at the last
     entry. One carry and no outputs give one tensor, else a tuple. Without a carry it returns a function of them.
+
+    Raises `LayoutError` for stacks of other lengths, or a block that returns another shape than it takes.
     """
     if not callable(getattr(block, "call", block)):
         raise LayoutError(f"repeat: block is {block!r:.200}; expected a function of the carry and the stack's parts")

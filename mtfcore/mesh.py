@@ -78,7 +78,13 @@ class Mesh:
         return math.prod(self[axis] for axis in axes)
 
     def coordinates(self, device: DeviceLike) -> dict[str, int]:
-        """Axis → position of a device given by index (or by coordinates, which are checked and returned)."""
+        """Axis → position of a device given by index (or by coordinates, which are checked and returned).
+
+        Raises `LayoutError` for a device that the mesh lacks.
+
+            >>> mesh.coordinates(3)
+            {'rows': 1, 'cols': 1}
+        """
         if isinstance(device, Mapping):
             return self._checked(device)
         index = _position(device)

@@ -152,6 +152,14 @@ def einsum(*operands: Tensor, out: str, at: At = None, search: bool = False, fol
     `search=True` lets the planner move every axis, not only those in conflict. `follow=True` leaves
     the result where the operands put it, partial sums and all, instead of where the layout says (unless `out` is
     exact): so the addends of several products are reduced together.
+
+    Raises `LayoutError` for no operands, sizes that differ under one name, and operands of `at` that do not fit
+    together.
+
+    Source: arXiv 1811.02084, section 6; arXiv 2211.05102, section 3.2.
+
+        >>> mtf.einsum(x, w, out="batch hidden")
+        einsum(x, w)[batch:8, hidden:6]
     """
     if not operands:
         raise LayoutError("einsum needs at least one operand, e.g. mtf.einsum(x, w, out='batch hidden')")

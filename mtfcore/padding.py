@@ -32,6 +32,14 @@ def pad_to(
     """Filled up with `value` to the next size that divides into `parts`; `into` gives the longer dimension a name.
 
     A name of its own is the way to lay out only what is padded: rules about `into` do not touch the original.
+
+    `t`: a tensor; `dim`: one of its dimensions. `out`: its dimensions, and where it lies if that is said exactly
+    ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for `parts` below 1. What padding costs: `mtf.padding_share`.
+
+        >>> mtf.pad_to(x, "io", 3)
+        pad(x)[batch:8, io:6]
     """
     size = expect_tensor(t).size(dim)
     if (parts_ := as_size(parts)) is None:
@@ -59,7 +67,15 @@ def _marked(t: Tensor, dim: str, real: int, size: int) -> Tensor:
 
 
 def valid(dim: str | Dim, real: int, like: Tensor) -> Tensor:
-    """True for the first `real` elements of a dimension, False for its padding: a mask for sums, softmax and losses."""
+    """True for the first `real` elements of a dimension, False for its padding: a mask for sums, softmax and losses.
+
+    `dim`: a dimension, with its size if `like` lacks it; `like`: any tensor of the function. The result is bool[dim].
+
+    Raises `LayoutError` for a `real` that is not 1 to the size.
+
+        >>> mtf.valid("io", 3, x)
+        less(…, …)[io:4]
+    """
     (named,) = parse_dims([dim])
     known = {d.name: d for d in expect_tensor(like).dims}
     found = known.get(named.name, named) if named.size is None else named
@@ -95,6 +111,8 @@ def padding_share(program: Program, real: Mapping[str, int] | None = None) -> Pa
 
     Real sizes are those that `pad_to` and `valid` told; `real={"heads": 48}` tells of inputs that came padded. Padding
     is followed by the name of its dimension: where that is merged with another, its share is no longer seen.
+
+    Raises `LayoutError` for names that no tensor has and numbers beyond their size.
     """
     graphs = list(_graphs(program.graph))
     every = [(dim.name, sure(dim.size)) for graph in graphs for op in graph.ops for dim in op.dims]

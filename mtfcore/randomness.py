@@ -28,26 +28,56 @@ Seed = int | Tensor
 def random_uniform(
     dims: DimsLike, like: Tensor, seed: Seed, dtype: object | None = None, out: str | None = None
 ) -> Tensor:
-    """Numbers in [0, 1). `like` is any tensor of the function; sizes not given are those of its dimensions."""
+    """Numbers in [0, 1). `like` is any tensor of the function; sizes not given are those of its dimensions.
+
+    `dims`: those of the result; `seed`: a whole number, or an i32 tensor without dimensions; `dtype`: f32 if not
+    given. The numbers do not depend on the layout, and each device makes its own. `out`: its dimensions, and where it
+    lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.random_uniform("batch noise:3", x, seed)
+        random_uniform(seed)[batch:8, noise:3]
+    """
     return _random("random_uniform", dims, like, seed, dtype, out)
 
 
 def random_normal(
     dims: DimsLike, like: Tensor, seed: Seed, dtype: object | None = None, out: str | None = None
 ) -> Tensor:
-    """Numbers from the normal distribution, mean 0 and variance 1."""
+    """Numbers from the normal distribution, mean 0 and variance 1.
+
+    The arguments as in `random_uniform`: `dims`, `like`, `seed`, `dtype`, `out`.
+
+        >>> mtf.random_normal("batch io", x, seed)
+        random_normal(seed)[batch:8, io:4]
+    """
     return _random("random_normal", dims, like, seed, dtype, out)
 
 
 def random_gumbel(
     dims: DimsLike, like: Tensor, seed: Seed, dtype: object | None = None, out: str | None = None
 ) -> Tensor:
-    """Gumbel noise: `mtf.argmax(logits + noise, "vocab")` draws from softmax(logits), even over a split vocabulary."""
+    """Gumbel noise: `mtf.argmax(logits + noise, "vocab")` draws from softmax(logits), even over a split vocabulary.
+
+    The other arguments as in `random_uniform`: `dims`, `like`, `seed`, `dtype`, `out`.
+
+        >>> mtf.random_gumbel("batch io", x, seed)
+        random_gumbel(seed)[batch:8, io:4]
+    """
     return _random("random_gumbel", dims, like, seed, dtype, out)
 
 
 def dropout(t: Tensor, rate: float, seed: Seed, out: str | None = None) -> Tensor:
-    """Each element is 0 with probability `rate`, else divided by 1 - rate; linear in t (arXiv 1207.0580)."""
+    """Each element is 0 with probability `rate`, else divided by 1 - rate; linear in t (arXiv 1207.0580).
+
+    `t`: a tensor; `seed`: a whole number, or an i32 tensor without dimensions. Which elements are 0 does not depend
+    on the layout. `out`: its dimensions, and where it lies if that is said exactly ("batch:rows io"); otherwise the
+    layout decides.
+
+    Raises `LayoutError` for a `rate` that is not 0 to 1.
+
+        >>> mtf.dropout(x, 0.1, seed)
+        dropout(x, seed)[batch:8, io:4]
+    """
     if not is_float(expect_tensor(t).dtype):
         raise LayoutError(f"dropout of {t!r}: dtype is {t.dtype}, expected a float; use mtf.cast(t, 'f32')")
     number = plain_number(rate)
@@ -60,7 +90,10 @@ def dropout(t: Tensor, rate: float, seed: Seed, out: str | None = None) -> Tenso
 
 
 def fold_in(seed: Seed, number: Seed) -> Tensor:
-    """A new seed from a seed and a number, such as a step's or a layer's; one of the two is a tensor."""
+    """A new seed from a seed and a number, such as a step's or a layer's; one of the two is a tensor.
+
+    Raises `LayoutError` where neither of the two is a tensor.
+    """
     tensors = [t for t in (seed, number) if isinstance(t, Tensor)]
     if not tensors:
         raise LayoutError(f"fold_in({seed!r:.80}, {number!r:.80}): one of the two must be a tensor of the function, "

@@ -62,6 +62,14 @@ def sum(
 
     With a `mask` (truth values, over some of its dimensions) only the elements where it is true count, here as in
     `mean`, `max`, `min`, `softmax`, `logsumexp` and `argmax`; see `padding`.
+
+    `t`: a tensor; `dims`: names in one text or a sequence. `out`: its dimensions, and where it lies if that is said
+    exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for names that it lacks.
+
+        >>> mtf.sum(x, "io")
+        einsum(x)[batch:8]
     """
     t = _seen(_number(t, "sum"), mask, 0, "sum")
     kept = _kept(t, dims, out, "sum")
@@ -71,7 +79,16 @@ def sum(
 def mean(
     t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Mean over `dims`; with a `mask`, over the elements where it is true."""
+    """Mean over `dims`; with a `mask`, over the elements where it is true.
+
+    `t`: a tensor; `dims`: names in one text or a sequence, all of them if not given. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for dtypes without fractions.
+
+        >>> mtf.mean(x, "io")
+        multiply(…, …)[batch:8]
+    """
     t = _seen(_float(t, "mean"), mask, 0, "mean")
     kept = _kept(t, dims, out, "mean")
     total = apply("einsum", [t], kept, t.dtype, None, at=None, search=False)
@@ -91,24 +108,58 @@ def _reduce(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | Non
 def max(
     t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Largest over `dims`; over a split dimension: local, then an all-reduce by max."""
+    """Largest over `dims`; over a split dimension: local, then an all-reduce by max.
+
+    `t`: a tensor; `dims`: names in one text or a sequence, all of them if not given. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides. `mask` as in `sum`.
+
+    Raises `LayoutError` for names that it lacks.
+
+        >>> mtf.max(x, "io")
+        max(x)[batch:8]
+    """
     return _reduce("max", _seen(t, mask, _end(t, -1), "max"), dims, out)
 
 
 def min(
     t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Smallest over `dims`."""
+    """Smallest over `dims`.
+
+    `t`: a tensor; `dims`: names in one text or a sequence, all of them if not given. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides. `mask` as in `sum`.
+
+    Raises `LayoutError` for names that it lacks.
+
+        >>> mtf.min(x, "io")
+        min(x)[batch:8]
+    """
     return _reduce("min", _seen(t, mask, _end(t, 1), "min"), dims, out)
 
 
 def any(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
-    """Whether any is true over `dims`."""
+    """Whether any is true over `dims`.
+
+    `t`: bool[...]; `dims` and `out` as in `sum`.
+
+    Raises `LayoutError` for another dtype or dimension.
+
+        >>> mtf.any(mask, "io")
+        max(mask)[batch:8]
+    """
     return _reduce("max", _bool(t, "any"), dims, out)
 
 
 def all(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
-    """Whether all are true over `dims`."""
+    """Whether all are true over `dims`.
+
+    `t`: bool[...]; `dims` and `out` as in `sum`.
+
+    Raises `LayoutError` for another dtype or dimension.
+
+        >>> mtf.all(mask, "io")
+        min(mask)[batch:8]
+    """
     return _reduce("min", _bool(t, "all"), dims, out)
 
 
@@ -134,7 +185,13 @@ def _end(t: Tensor, sign: int) -> float:
 
 
 def settle(t: Tensor) -> Tensor:
-    """The same tensor with its partial sums reduced in the cheapest way, once for all that follows."""
+    """The same tensor with its partial sums reduced in the cheapest way, once for all that follows.
+
+    `t`: a tensor, of which the planner reduces partial sums by a reduce-scatter where it can, else an all-reduce.
+
+        >>> mtf.settle(x)
+        settle(x)[batch:8, io:4]
+    """
     return apply("settle", [expect_tensor(t)], t.dims, t.dtype)
 
 
@@ -144,6 +201,14 @@ def logsumexp(
     """log of the sum of exp over `dims`, without overflow: the largest is taken out first.
 
     Whatever is taken out cancels, so the largest counts as flat: `mtf.gradients` passes nothing through it.
+
+    `t`: a tensor; `dims`: names in one text or a sequence, all of them if not given. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides. `mask` as in `sum`.
+
+    Raises `LayoutError` for dtypes without fractions.
+
+        >>> mtf.logsumexp(x, "io")
+        add(…, …)[batch:8]
     """
     t = _seen(settle(_float(t, "logsumexp")), mask, _end(t, -1), "logsumexp")
     kept = _kept(t, dims, out, "logsumexp")
@@ -159,6 +224,14 @@ def softmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = N
     """exp(t) over its sum along `dim`; a split `dim` costs two all-reduces of the other dimensions.
 
     0 where a `mask` is not true; somewhere along `dim` it must be.
+
+    `t`: dtype[...], of a dtype with fractions; the result has the same dimensions. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for whole numbers.
+
+        >>> mtf.softmax(x, "io")
+        divide(…, …)[batch:8, io:4]
     """
     _float(t, "softmax").dim(dim)
     t = _seen(settle(t), mask, _end(t, -1), "softmax")
@@ -180,7 +253,14 @@ def _float(t: Tensor, about: str) -> Tensor:
 
 
 def argmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = None) -> Tensor:
-    """The first index of the largest along `dim` (NaN, where one is), as i32; a split `dim` needs no gathering of t."""
+    """The first index of the largest along `dim` (NaN, where one is), as i32; a split `dim` needs no gathering of t.
+
+    `mask`: bool, over some of its dimensions; only elements where it is true count. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.argmax(x, "io")
+        min(…)[batch:8]
+    """
     size = expect_tensor(t).size(dim)
     t = _seen(settle(t), mask, _end(t, -1), "argmax")
     largest = equal(t, max(t, dim))
@@ -191,7 +271,16 @@ def argmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = No
 
 
 def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, Tensor]:
-    """The k largest along `dim`, falling, and their indices (i32); `dim` then has size k."""
+    """The k largest along `dim`, falling, and their indices (i32); `dim` then has size k.
+
+    `t`: dtype[..., dim, ...]; over a split `dim` it works in two stages where that sends less. `out`: its dimensions,
+    and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for a `k` below 1 or above the size.
+
+        >>> mtf.top_k(x, "io", 2)
+        (top_k(…)[batch:8, io:2], top_k(…)[batch:8, io:2])
+    """
     size, k = expect_tensor(t).size(dim), whole_number(k, "top_k: k")
     if not 1 <= k <= size:
         raise LayoutError(f"top_k of {t!r}: k is {k}; {dim} has size {size}, so k is 1 to {size}")
@@ -202,6 +291,13 @@ def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, 
 
 
 def cumsum(t: Tensor, dim: str, out: str | None = None) -> Tensor:
-    """Running sum along `dim`."""
+    """Running sum along `dim`.
+
+    `t`: a tensor; `dim`: one of its dimensions. Over a split one it works in two stages. `out`: its dimensions, and
+    where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.cumsum(x, "io")
+        cumsum(x)[batch:8, io:4]
+    """
     _number(t, "cumsum").dim(dim)
     return apply_out("cumsum", [t], t.dims, t.dtype, out, "cumsum", dim=dim)

@@ -37,6 +37,15 @@ def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
     """The same elements in row-major order under other dimensions: `mtf.reshape(t, "batch hk:64")`.
 
     Sizes left out are those of `t`, or of `sizes=`. The result lies where the layout says, or as `out` says exactly.
+
+    `dims`: the names of the result, in order; its elements are as many.
+
+    Raises `LayoutError` for other numbers of elements, or an axis that would straddle a boundary and cannot be moved.
+
+    Source: arXiv 1811.02084, section 4.
+
+        >>> mtf.reshape(x, "batch outer:2 inner:2")
+        reshape(x)[batch:8, outer:2, inner:2]
     """
     known = {dim.name: dim for dim in expect_tensor(t).dims}
     after = out_dims(t.graph, dims, known, f"reshape of {t!r}")
@@ -47,7 +56,16 @@ def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
 
 
 def rename(t: Tensor, old: str, new: str, out: str | None = None) -> Tensor:
-    """The same tensor with one dimension under another name."""
+    """The same tensor with one dimension under another name.
+
+    `t`: a tensor; `old`: a dimension of it; `new`: the name instead. `out`: its dimensions, and where it lies if that
+    is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for a name that is taken.
+
+        >>> mtf.rename(x, "io", "io_out")
+        reshape(x)[batch:8, io_out:4]
+    """
     size = expect_tensor(t).dim(old).size
     return _replaced(t, [old], f"{_one_name(new, 'rename')}:{size}", out, "rename")
 
@@ -59,7 +77,16 @@ def _one_name(name: str, about: str) -> str:
 
 
 def split(t: Tensor, dim: str, into: str, out: str | None = None) -> Tensor:
-    """One dimension as several, outer first: `mtf.split(t, "hk", "heads:4 kv")`; one size may be left out."""
+    """One dimension as several, outer first: `mtf.split(t, "hk", "heads:4 kv")`; one size may be left out.
+
+    `t`: a tensor; `dim`: one of its dimensions; `into`: what it becomes. `out`: its dimensions, and where it lies if
+    that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for sizes whose product is another.
+
+        >>> mtf.split(x, "io", "outer:2 inner")
+        reshape(x)[batch:8, outer:2, inner:2]
+    """
     size = expect_tensor(t).size(dim)
     parts = [t.graph.size(d) for d in parse_dims(into)]
     told = volume(d for d in parts if d.size is not None)
@@ -75,7 +102,18 @@ def split(t: Tensor, dim: str, into: str, out: str | None = None) -> Tensor:
 
 
 def merge(t: Tensor, dims: str, into: str, out: str | None = None) -> Tensor:
-    """Neighbouring dimensions as one: `mtf.merge(t, "heads kv", "hk")`; those apart are transposed together first."""
+    """Neighbouring dimensions as one: `mtf.merge(t, "heads kv", "hk")`; those apart are transposed together first.
+
+    `t`: a tensor; `dims`: two or more of its names, outer first; `into`: the name of what they become. `out`: its
+    dimensions, and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for names that it lacks or that are taken.
+
+    Source: arXiv 1811.02084, section 4 (reshape).
+
+        >>> mtf.merge(x, "batch io", "all")
+        reshape(x)[all:32]
+    """
     names = names_of(dims)
     if not names:
         raise LayoutError(f"merge of {t!r}: no dimensions are named; write e.g. mtf.merge(t, 'heads kv', 'hk')")
@@ -100,7 +138,16 @@ def _loose(text: str) -> list[Dim]:
 
 
 def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
-    """The same tensor with its dimensions in another order; costs no communication."""
+    """The same tensor with its dimensions in another order; costs no communication.
+
+    `t`: a tensor; `dims`: all its names in the new order. `out`: its dimensions, and where it lies if that is said
+    exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for other names.
+
+        >>> mtf.transpose(x, "io batch")
+        identity(x)[io:4, batch:8]
+    """
     order = names_of(dims)
     expect_tensor(t)
     unknown = [name for name in order if name not in t.names]
@@ -112,7 +159,16 @@ def transpose(t: Tensor, dims: str, out: str | None = None) -> Tensor:
 
 
 def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) -> Tensor:
-    """Elements start … stop-1 along one dimension, which is whole during the operation."""
+    """Elements start … stop-1 along one dimension, which is whole during the operation.
+
+    `t`: a tensor; `dim`: one of its dimensions; 0 <= `start` < `stop` <= its size. `out`: its dimensions, and where
+    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for bounds beyond that.
+
+        >>> mtf.slice(x, "batch", 0, 2)
+        window(x)[batch:2, io:4]
+    """
     size = expect_tensor(t).size(dim)
     start, stop = whole_number(start, "slice: start"), whole_number(stop, "slice: stop")
     if not 0 <= start < stop <= size:
@@ -121,7 +177,16 @@ def slice(t: Tensor, dim: str, start: int, stop: int, out: str | None = None) ->
 
 
 def pad(t: Tensor, dim: str, size: int, value: float = 0.0, out: str | None = None) -> Tensor:
-    """Longer along one dimension: filled up to `size` with `value` behind the elements."""
+    """Longer along one dimension: filled up to `size` with `value` behind the elements.
+
+    `t`: a tensor; `dim`: one of its dimensions. `out`: its dimensions, and where it lies if that is said exactly
+    ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` for a size below that which it has.
+
+        >>> mtf.pad(x, "io", 6)
+        pad(x)[batch:8, io:6]
+    """
     if whole_number(size, "pad: size") < expect_tensor(t).size(dim):
         what = f"{dim} has size {t.size(dim)} already, more than {size}"
         raise LayoutError(f"pad of {t!r}: {what}; use mtf.slice to cut")
@@ -137,14 +202,24 @@ def _resized(t: Tensor, kind: str, dim: str, size: int, out: str | None, **param
 
 
 def concat(tensors: Sequence[Tensor], dim: str, out: str | None = None) -> Tensor:
-    """Tensors one behind the other along one dimension; all else must be equal."""
+    """Tensors one behind the other along one dimension; all else must be equal.
+
+    `tensors`: two or more of one function and dtype; `dim`: the dimension that becomes as long as all together.
+    `out`: its dimensions, and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` where other dimensions or dtypes differ.
+
+        >>> mtf.concat([x, y], "io")
+        concat(x, y)[batch:8, io:8]
+    """
     if not isinstance(tensors, (list, tuple)) or not tensors:
         what = "concat needs a sequence of at least one tensor, e.g. mtf.concat([a, b], 'batch')"
         raise LayoutError(f"{what}, got {type(tensors).__name__} {tensors!r:.200}")
     common_graph(tensors)
     same_sizes(tensors, "concat", skip=dim)
     first = tensors[0]
-    faults = [f"{t!r} has other dimensions than {first!r}" for t in tensors if set(t.names) != set(first.names)]
+    faults = [f"{t!r} has other dimensions than {first!r}; expected {', '.join(first.names)}"
+              for t in tensors if set(t.names) != set(first.names)]  # fmt: skip
     refuse(faults, f"concat along {dim!r}")
     total = sum(t.dim(dim).size for t in tensors)
     dims = tuple(Dim(dim, total) if d.name == dim else d for d in first.dims)

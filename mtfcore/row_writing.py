@@ -24,6 +24,8 @@ def write(t: Tensor, rows: Tensor, at: Tensor, dim: str) -> Tensor:
     `rows` has the dimensions of `t`, in any order, but for another one, N, instead of `dim`. `at` has N and any that
     `t` and `rows` share. Rows whose place is not 0 … size-1 are left out: so padding is never written. Of two rows
     with one place one stays; which is not said.
+
+    Raises `LayoutError` for rows that do not fit, or a cache of another dtype.
     """
     expect_tensor(t).dim(dim)
     about = f"write into {t!r} along {dim}"

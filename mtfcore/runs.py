@@ -194,7 +194,12 @@ def simulate(program: Program) -> Run:
 
 
 def attach(program: Program) -> Run:
-    """The same on the TPU or GPU that is attached; `DeviceError` where there is none. Never falls back to the CPU."""
+    """The same on the TPU or GPU that is attached; `DeviceError` where there is none. Never falls back to the CPU.
+
+    `program`: what `mtf.plan` gave. The result is called with numpy arrays of its inputs, whole, in order or by name.
+
+    Raises `DeviceError` where no TPU or GPU, or too few, are attached.
+    """
     found = attached_mesh(expect_program(program).mesh)
     return Run(program, found, idle_note(program.mesh, len(attached_devices()), "attached"))
 

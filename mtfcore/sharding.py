@@ -67,12 +67,28 @@ class Sharding:
 
     @classmethod
     def of(cls, dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes = ()) -> Sharding:
-        """Build from parts, as the rules do."""
+        """Build from parts, as the rules do.
+
+        `dims`: with sizes; `axes`: for each its mesh axes, outermost first; `partial`: axes of a partial sum.
+
+        Raises `LayoutError` where an axis is used twice.
+
+            >>> mtf.Sharding.of(s.dims, (("cols",), ()))
+            Sharding('batch:64 io:512', 'batch:cols io')
+        """
         return _made(tuple(dims), tuple(map(tuple, axes)), tuple(partial))
 
     @classmethod
     def from_paper(cls, text: str, sizes: DimsLike = "") -> Sharding:
-        """Read `BLE_xyz (partialsum-w)`. The subscripts of the paper carry no order: compare with `same_sets`."""
+        """Read `BLE_xyz (partialsum-w)`. The subscripts of the paper carry no order: compare with `same_sets`.
+
+        `text`: as arXiv 2211.05102, section 3.1, writes it; `sizes`: "B:64 L:1".
+
+        Raises `LayoutError` for what does not read so.
+
+            >>> mtf.Sharding.from_paper("BLE_xyz")
+            Sharding('B L E', 'B L E:xyz')
+        """
         items = parse_paper(text)
         known = {dim.name: dim.size for dim in parse_dims(sizes)}
         names = [item.name for item in items if item.name != PARTIAL]
@@ -85,6 +101,10 @@ class Sharding:
         """Read a `jax.sharding.PartitionSpec`, entry by entry; entries that are missing mean whole.
 
         Axes that JAX calls `unreduced` are partial sums here.
+
+        `dims`: with sizes, in order; `spec`: the `PartitionSpec`.
+
+        Raises `LayoutError` for more entries than dimensions.
         """
         dims, entries = parse_dims(dims), _entries(spec)
         if len(entries) > len(dims):
@@ -146,7 +166,15 @@ class Sharding:
         return self if partial == self.partial else Sharding.of(self.dims, self.axes, partial)
 
     def local_shape(self, mesh: Mesh | str) -> tuple[int, ...]:
-        """The shape that each device holds, in dimension order."""
+        """The shape that each device holds, in dimension order.
+
+        `mesh`: "rows:4 cols:2", or the mesh itself.
+
+        Raises `LayoutError` where a size does not divide or an axis is missing.
+
+            >>> s.local_shape(mesh)
+            (16, 256)
+        """
         mesh = as_mesh(mesh)
         self.check(mesh)
         return tuple(size // mesh.group_size(on) for size, on in zip(self.shape, self.axes, strict=True))
@@ -158,14 +186,30 @@ class Sharding:
         return tuple(slice(n * block, n * (block + 1)) for n, block in zip(self.local_shape(mesh), blocks, strict=True))
 
     def bytes_per_device(self, mesh: Mesh | str, dtype: object = "f32") -> int:
-        """Bytes that each device holds."""
+        """Bytes that each device holds.
+
+        `mesh` as in `local_shape`; `dtype`: that of an element.
+
+        Raises `LayoutError` as `local_shape` does.
+
+            >>> s.bytes_per_device(mesh, "bf16")
+            8192
+        """
         elements = itemsize(dtype)
         for size in self.local_shape(mesh):
             elements *= size
         return elements
 
     def copies(self, mesh: Mesh | str) -> int:
-        """How many devices hold the same values; addends of a partial sum are not copies of each other."""
+        """How many devices hold the same values; addends of a partial sum are not copies of each other.
+
+        `mesh` as in `local_shape`.
+
+        Raises `LayoutError` as `local_shape` does.
+
+            >>> s.copies(mesh)
+            1
+        """
         mesh = as_mesh(mesh)
         return mesh.size // mesh.group_size((*self.check(mesh).used(), *self.partial))
 
@@ -181,9 +225,11 @@ class Sharding:
         return PartitionSpec(*[None if not on else on[0] if len(on) == 1 else on for on in self.axes])
 
     def named_sharding(self, devices: Any) -> NamedSharding:
-        """The same placement as a `jax.sharding.NamedSharding`; `devices` is a `jax.sharding.Mesh`, or a `Mesh`
+        """The same placement as a `jax.sharding.NamedSharding`.
 
-        to be laid on simulated devices.
+        `devices`: a `jax.sharding.Mesh`, or a `Mesh` to be laid on simulated devices.
+
+        Raises `LayoutError` for partial sums, and `DeviceError` for fewer devices than the mesh needs.
         """
         from jax.sharding import NamedSharding
 
@@ -195,7 +241,17 @@ class Sharding:
         return NamedSharding(devices, self.partition_spec())
 
     def same_sets(self, other: Sharding) -> bool:
-        """Equal but for the order of axes within a dimension, as the second paper's subscripts are."""
+        """Equal but for the order of axes within a dimension, as the second paper's subscripts are.
+
+        `other`: the sharding to compare with.
+
+            >>> s.same_sets(s)
+            True
+
+        Raises `LayoutError` if it is no sharding.
+
+        Source: arXiv 2211.05102, section 3.1.
+        """
         if not isinstance(other, Sharding):
             raise LayoutError(f"same_sets: expected another Sharding, got {type(other).__name__}: {other!r:.200}")
         mine, theirs = ([set(on) for on in (*s.axes, s.partial)] for s in (self, other))

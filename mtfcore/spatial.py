@@ -43,7 +43,14 @@ class Reach(NamedTuple):
 
 
 def shift(t: Tensor, dim: str, by: int, wrap: bool = False, out: str | None = None) -> Tensor:
-    """y[i] = t[i - by] along one dimension; at the border zeros, or what left at the other end (`wrap`)."""
+    """y[i] = t[i - by] along one dimension; at the border zeros, or what left at the other end (`wrap`).
+
+    `t`: a tensor; `dim`: one of its dimensions; over a split one only the border rows travel (a halo exchange).
+    `out`: its dimensions, and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+        >>> mtf.shift(x, "batch", 1)
+        shift(x)[batch:8, io:4]
+    """
     size, by = expect_tensor(t).size(dim), whole_number(by, "shift: by")
     wrap = flag(wrap, "shift: wrap")
     by = by % size if wrap else max(-size, min(by, size))
@@ -54,6 +61,14 @@ def windows(t: Tensor, dim: str, size: int, into: str, padding: Padding = "same"
     """Every run of `size` neighbours along `dim`, in a new last dimension `into`; zeros outside.
 
     `padding`: "same" keeps the size, "valid" has no zeros, "causal" looks back only, (before, after) says how many.
+
+    `t`: dtype[..., dim, ...]. `out`: its dimensions, and where it lies if that is said exactly ("batch:rows io");
+    otherwise the layout decides.
+
+    Raises `LayoutError` for a window that does not fit, or a name that is taken.
+
+        >>> mtf.windows(x, "io", 3, "tap")
+        windows(x)[batch:8, io:4, tap:3]
     """
     length, about = expect_tensor(t).dim(dim), f"windows of {t!r}"
     faults = [f"into is {into!r:.200}; expected one new name, such as 'tap'"] if not is_name(into) else []
@@ -67,7 +82,16 @@ def windows(t: Tensor, dim: str, size: int, into: str, padding: Padding = "same"
 
 
 def overlap_add(t: Tensor, dim: str, into: str, padding: Padding = "same", out: str | None = None) -> Tensor:
-    """The transpose of `windows`: y[i] is the sum of t[i - j + before, j] over j; `into` is summed away."""
+    """The transpose of `windows`: y[i] is the sum of t[i - j + before, j] over j; `into` is summed away.
+
+    `t`: dtype[..., positions, window]; `dim`: the positions; `padding` as in `windows`. `out`: its dimensions, and
+    where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
+
+    Raises `LayoutError` where nothing would be left.
+
+        >>> mtf.overlap_add(mtf.windows(x, "io", 3, "tap"), "io", "tap")
+        overlap(…)[batch:8, io:4]
+    """
     length, size, about = expect_tensor(t).dim(dim), t.size(into), f"overlap_add of {t!r}"
     refuse([f"dim and into are both {dim!r}; into is the dimension that counts the window's elements"] * (dim == into))
     if t.dtype == "bool":
@@ -121,6 +145,14 @@ def conv(x: Tensor, w: Tensor, spatial: Mapping[str, str], out: str, padding: Pa
     The other dimensions mean what they mean in einsum: in both and not in `out` they are summed (input channels), in
     both and in `out` they are kept (one kernel for each group). As everywhere in deep learning the kernel is not
     turned round: y[i] is the sum of x[i + k - before] · w[k].
+
+    `x`: dtype[..., positions, channels in]; `w`: dtype[kernel, channels in, channels out]; `padding` as in `windows`.
+    `out` names all dimensions of the result.
+
+    Raises `LayoutError` for a kernel that does not fit, or names that clash.
+
+        >>> mtf.conv(x, taps, {"io": "tap"}, out="batch io")
+        conv(x, taps)[batch:8, io:4]
     """
     reaches = _reaches(x, w, spatial, padding)
     return _conv("conv", x, w, reaches, out, flip=False)

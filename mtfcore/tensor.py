@@ -139,14 +139,30 @@ class Tensor:
         return self.op.dtype
 
     def dim(self, name: str) -> Dim:
-        """One of its dimensions; refuses others, naming those it has."""
+        """One of its dimensions; refuses others, naming those it has.
+
+        `name`: one of `names`.
+
+        Raises `LayoutError` for another.
+
+            >>> x.dim("io")
+            Dim('io', 4)
+        """
         for dim in self.dims:
             if isinstance(name, str) and dim.name == name:
                 return dim
         raise LayoutError(f"{self} has no dimension {name!r}; {nearest(name, self.names)}")
 
     def size(self, name: str) -> int:
-        """How many places one of its dimensions has; refuses names that it lacks."""
+        """How many places one of its dimensions has; refuses names that it lacks.
+
+        `name`: one of `names`.
+
+        Raises `LayoutError` for another.
+
+            >>> x.size("io")
+            4
+        """
         return sure(self.dim(name).size)
 
     def __repr__(self) -> str:

@@ -109,7 +109,15 @@ class Topology:
 
 
 def topology(text: str | Topology) -> Topology:
-    """A slice by name, `v4:4x4x4`; refuses impossible grids, naming the nearest possible one."""
+    """A slice by name, `v4:4x4x4`; refuses impossible grids, naming the nearest possible one.
+
+    `text`: chip and grid, or a slice itself. Sizes are chips; `devices` counts what JAX calls devices.
+
+    Raises `LayoutError` for a chip or grid that does not exist.
+
+        >>> mtf.topology("v2:16x16").devices
+        512
+    """
     if isinstance(text, Topology):
         return text
     name, _, grid = text.partition(":") if isinstance(text, str) else ("", "", "")

@@ -40,6 +40,13 @@ def slices(chip_name: str | Chip | None = None, devices: int | None = None) -> T
     """The slices that there are: of one kind of chip or of all TPUs, with so many devices or of every size.
 
     Without a number of devices, the most even grid of each power of two; with it, every grid, axes in ascending order.
+
+    `chip_name`: one kind of chip, "v4"; `devices`: a number, at least 1.
+
+    Raises `LayoutError` for a chip that is none.
+
+        >>> len(mtf.costs.slices("v4", 64).rows)
+        1
     """
     of = [chip(chip_name)] if chip_name is not None else [c for c in chips().values() if c.kind == "TPU"]
     found = [Topology(c, grid) for c in of for grid in _listed(c, devices)]

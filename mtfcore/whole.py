@@ -89,13 +89,20 @@ class WholeRun:
 
 
 def single(program: Program) -> WholeRun:
-    """The oracle: plain `jax.numpy` on whole arrays on one device."""
+    """The oracle: plain `jax.numpy` on whole arrays on one device.
+
+    `program`: what `mtf.plan` gave, of which only the function counts. Called with whole numpy arrays.
+    """
     graph = expect_program(program).graph
     return WholeRun(program, lambda *arrays: run_graph(graph, arrays))
 
 
 def partitioned(program: Program, jax_mesh: Any = None) -> WholeRun:
-    """The compiler's way: sharding constraints where the plan places each tensor; XLA chooses the collectives."""
+    """The compiler's way: sharding constraints where the plan places each tensor; XLA chooses the collectives.
+
+    `program`: what `mtf.plan` gave, of which only placements count; `jax_mesh`: a `jax.sharding.Mesh`, by default of
+    simulated devices. The result is called with whole numpy arrays, as `mtf.simulate` is.
+    """
     import jax
 
     mesh = jax_mesh or simulated_mesh(expect_program(program).mesh)

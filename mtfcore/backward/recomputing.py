@@ -23,7 +23,10 @@ ALWAYS_AGAIN = ("constant", "index")  # cheaper to make than to keep
 
 
 def recompute(block: Callable | Function) -> Callable:
-    """The same block, whose inner values the backward computes again instead of keeping them."""
+    """The same block, whose inner values the backward computes again instead of keeping them.
+
+    Raises `LayoutError` where the block is called without a tensor.
+    """
     call = block.call if isinstance(block, Function) else block
     if not callable(call):
         raise LayoutError(f"recompute: expected a function of tensors, got {type(block).__name__}: {block!r:.200}")

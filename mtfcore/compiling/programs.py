@@ -45,6 +45,11 @@ def compile(
     compilation itself. `told` hears what is waited for ("waiting for 2 other compilers"), and "" when that is over; by
     default it is printed. A `stop` that another thread sets ends it, waiting or at work. `DeviceError`: no libtpu
     here, the compiler ended, was stopped, or took longer than `timeout` seconds.
+
+    `program`: what `mtf.plan` gave; `topology`: "v4:4x4x4"; `wiring`: how the mesh lies on the grid, "x→0, y→1". The
+    report has bytes (compiled), cycles (compiled) and seconds (modelled from compiled schedule) of one device.
+
+    Raises `LayoutError` for a slice that is none or that the mesh does not fit.
     """
     _expect_one_program(program)
     refuse([*_wide(program), *_option_faults(donate, timeout, told, stop)], "compile")

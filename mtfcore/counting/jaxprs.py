@@ -58,7 +58,13 @@ class Place:
 
 
 def count(fn: Callable, *args: Any, **kwargs: Any) -> Counts:
-    """Trace `fn` with arrays or `jax.ShapeDtypeStruct`s and count what its jaxpr does. Nothing is run."""
+    """Trace `fn` with arrays or `jax.ShapeDtypeStruct`s and count what its jaxpr does. Nothing is run.
+
+    `args` and `kwargs` are those of `fn`. Bytes (of one device, counted) are exact: whole numbers or fractions; loops
+    are multiplied, and FLOPs are 2 a multiply-add.
+
+    Raises `TypeError` if `fn` is no function.
+    """
     import jax
 
     if not callable(fn):

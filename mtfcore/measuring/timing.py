@@ -39,6 +39,10 @@ def measure(
     part alone, collectives left out and modelled on `topology` by `mtf.price` under `model`; "auto" where there are
     fewer devices than the mesh needs. `WrongAnswer`: the answer is not the oracle's. `DeviceError`: no such devices,
     or too little memory by the memory model.
+
+    `program`: what `mtf.plan` gave; `on`: "attached" or "simulated" (whose times are never hardware speed); `repeats`
+    timed calls after `warm_up` others. `check=False` leaves out the comparison with the oracle. Times are seconds
+    (measured), each kept.
     """
     going = steps(program, arrays, on=on, repeats=repeats, warm_up=warm_up, share=share, check=check,
                   topology=topology, model=model)  # fmt: skip

@@ -56,7 +56,13 @@ NO_MATTER = (  # says nothing about sizes or values of a forward pass
 
 
 def config_file(path: str | os.PathLike[str], strict: bool = False) -> Config:
-    """The configuration in a file, or in the config.json of a folder."""
+    """The configuration in a file, or in the config.json of a folder.
+
+    `path`: a file of this library, or config.json of the Llama family; `strict`: what is not understood is refused,
+    not warned of.
+
+    Raises `LayoutError` with every fault at once.
+    """
     path = Path(path)
     path = path / "config.json" if os.path.isdir(path) else path
     found = read_json(path)
@@ -66,7 +72,10 @@ def config_file(path: str | os.PathLike[str], strict: bool = False) -> Config:
 
 
 def save_config(cfg: Config, path: str | os.PathLike[str]) -> Path:
-    """Write a configuration so that `config_file` reads the same one."""
+    """Write a configuration so that `config_file` reads the same one.
+
+    `cfg`: a configuration; `path`: the file to write, which is returned.
+    """
     path = Path(path)
     text = json.dumps({"model_type": OWN, **dataclasses.asdict(cfg)}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")

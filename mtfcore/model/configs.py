@@ -140,7 +140,15 @@ def _shape_faults(cfg: Config) -> list[str]:
 
 
 def config(name: str | os.PathLike[str] | Config, **changes: Any) -> Config:
-    """A configuration by name, or from a file on disk, with some fields changed: `config("tiny-lm", heads=16)`."""
+    """A configuration by name, or from a file on disk, with some fields changed: `config("tiny-lm", heads=16)`.
+
+    `name`: such as "palm-540b", a path, or a configuration; `changes`: fields with their new values.
+
+    Raises `LayoutError` for names and fields that there are not.
+
+        >>> mtf.model.config("palm-540b").layers
+        118
+    """
     return (name if isinstance(name, Config) else _found(name)).but(**changes)
 
 

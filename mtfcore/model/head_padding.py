@@ -46,6 +46,11 @@ def padded(
     """The configuration with so many heads, and its parameters, each made when it is asked for.
 
     Of grouped heads `heads` alone adds whole groups where it can, else a query head to each group.
+
+    `cfg`: a configuration or its name; `params`: name → array; `heads` and `kv_heads`: numbers of query and key
+    heads. New heads are zero, so logits stay the same.
+
+    Raises `LayoutError` for fewer heads than it has.
     """
     cfg = config(cfg)
     old, new = Heads(cfg.heads, cfg.kv_heads), _asked(cfg, heads, kv_heads)
@@ -53,7 +58,13 @@ def padded(
 
 
 def least_padding(cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str, batch: int) -> Heads:
-    """The fewest heads that divide under a partition on a mesh; those that it has, if they do already."""
+    """The fewest heads that divide under a partition on a mesh; those that it has, if they do already.
+
+    `cfg`: a configuration or its name; `ffn` and `attention`: the partition; `batch`: sequences. Heads are of queries
+    and of keys.
+
+    Raises `LayoutError` where no number of heads would help.
+    """
     cfg, mesh = config(cfg), as_mesh(mesh)
     faults = word_faults(ffn, attention)
     faults += [] if as_size(batch) else [f"batch is {batch!r:.100}; expected a whole number of at least 1"]
@@ -65,7 +76,10 @@ def least_padding(cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str,
 
 
 def padding_words(cfg: Config, wider: Config, cached_tokens: int = 1) -> str:
-    """What padding costs, in one line; FLOPs are those of one token that looks at so many."""
+    """What padding costs, in one line; FLOPs are those of one token that looks at so many.
+
+    `cfg`: as it was; `wider`: with more heads; `cached_tokens`: how many a token looks at.
+    """
     if (cfg.heads, cfg.kv_heads) == (wider.heads, wider.kv_heads):
         return f"heads {cfg.heads}: not padded"
     of = f"heads {cfg.heads} → {wider.heads}"

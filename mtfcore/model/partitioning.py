@@ -70,7 +70,15 @@ partitions: dict[str, Partition | ServingPartition] = {partition.name: partition
 
 
 def read_layout(text: Any) -> Layout:
-    """A layout of the Transformer, in words or letters or as the name of a partition, in letters."""
+    """A layout of the Transformer, in words or letters or as the name of a partition, in letters.
+
+    `text`: such as "batch:rows d_ff:cols", "B:rows F:cols" or "mtf-2d".
+
+    Raises `LayoutError` for dimensions that no Transformer has.
+
+        >>> mtf.model.read_layout("batch:rows d_ff:cols")
+        Layout('B:rows F:cols')
+    """
     if isinstance(text, (Partition, ServingPartition)):
         return text.layout
     if isinstance(text, str) and text in partitions:

@@ -43,7 +43,19 @@ def plan_phase(
     cfg: Config | str, phase: str, mesh: Mesh | str, *, ffn: str = "ws2d", attention: str = "heads", batch: int,
     new_tokens: int = 1, cached_tokens: int = 0, weights: str = "bf16", cache: str = "bf16",
 ) -> Program:  # fmt: skip
-    """The whole step under a partition on a mesh of axes x, y and z; refuses what cannot be, all reasons at once."""
+    """The whole step under a partition on a mesh of axes x, y and z; refuses what cannot be, all reasons at once.
+
+    `cfg`: a configuration or its name; `phase`: "prefill" or "decode"; `mesh`: "x:4 y:4 z:4"; `ffn`: ws1d, ws2d,
+    wg_x, wg_xy or wg_xyz; `attention`: heads or batch; `batch` sequences, each with `new_tokens` after
+    `cached_tokens`; `weights` and `cache`: the dtypes in which these are stored.
+
+    Raises `LayoutError` with every reason why not.
+
+    Source: arXiv 2211.05102, section 3.
+
+        >>> mtf.model.plan_phase(cfg, "decode", "x:2 y:2 z:1", batch=4).mesh
+        Mesh('x:2 y:2 z:1')
+    """
     cfg, mesh = config(cfg), as_mesh(mesh)
     faults = possible(cfg, ffn, attention, mesh, batch, new_tokens, cached_tokens, phase)
     refuse(faults, f"{phase} of {cfg.name} under {ffn}-{attention} on mesh '{mesh}'")
@@ -74,6 +86,11 @@ def phase(
     """The step as a named function: tokens `B L`, parameters (and cache) → logits `B V`, new keys and values.
 
     Without pins it lies wherever a layout, and the planner, have it.
+
+    `cfg`: a configuration or its name; `kind`: "prefill" or "decode"; `cached_tokens`: of each sequence, from before;
+    `weights` and `cache`: the dtypes in which these are stored; `pins` as partitions give them.
+
+    Raises `LayoutError` for another kind or dtype.
     """
     if kind not in PHASES:
         raise LayoutError(f"no phase {kind!r:.100}; {nearest(kind, PHASES)}")

@@ -35,7 +35,12 @@ _MEANING = ("error, rms: root mean square of w - i8 · scale, as a share of that
 
 
 def quantisation_error(cfg: Config | str, params: Mapping[str, Any], prompts: Sequence[Sequence[int]] = ()) -> Table:
-    """A row for each matrix, and, with prompts (lists of token ids), what becomes of their logits (counted)."""
+    """A row for each matrix, and, with prompts (lists of token ids), what becomes of their logits (counted).
+
+    `cfg`: a configuration or its name; `params`: name → array.
+
+    Source: arXiv 2211.05102, section 3.6.
+    """
     cfg = config(cfg)
     rows = [_row(cfg, params, name) for name in _matrices(cfg)]
     worst = max(row["rms"] for row in rows)

@@ -24,7 +24,14 @@ def possible(
     cfg: Config, ffn: str, attention: str, mesh: Mesh | str, batch: int, new_tokens: int = 1, cached_tokens: int = 0,
     phase: str = "decode",
 ) -> list[str]:  # fmt: skip
-    """The reasons why not, none if it can be planned."""
+    """The reasons why not, none if it can be planned.
+
+    The arguments are those of `plan_phase`: `cfg`, `ffn`, `attention`, `mesh`, `batch`, `new_tokens`,
+    `cached_tokens`, `phase`.
+
+        >>> mtf.model.possible(cfg, "ws2d", "heads", "x:2 y:2 z:1", batch=4)
+        []
+    """
     mesh = as_mesh(mesh)
     faults = word_faults(ffn, attention, phase) + _mesh_faults(mesh) + _model_faults(cfg)
     faults += _number_faults(cfg, phase, batch, new_tokens, cached_tokens)

@@ -36,6 +36,10 @@ def training_step(
     `gradients` may replace `mtf.gradients`: it gets the loss and the parameters, and returns one tensor for each.
     `kept` is the type in which the parameters are kept, where the loss computes in another: planned with dtype="bf16",
     kept="f32" loses no small update, and gradients travel in bf16 (as the first paper's authors trained).
+
+    `loss`: a named function of parameters and data; `optimizer`: such as `mtf.model.Adam()`.
+
+    Raises `LayoutError` for parameters that the loss has not.
     """
     if not isinstance(loss, Function):
         raise LayoutError(f"training_step: loss is {loss!r:.200}; expected a named function that returns the loss")

@@ -84,7 +84,16 @@ def stored_arguments(cfg: Config, weights: str, dtype: str) -> tuple[dict[str, s
 def stored(
     cfg: Config, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
 ) -> dict[str, np.ndarray]:
-    """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them, all of them at once."""
+    """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them, all of them at once.
+
+    `cfg`: a configuration; `params`: name → f32 array; `weights`: "f32", "bf16" or "int8"; `floats`: the dtype of
+    what is not whole numbers beside int8.
+
+    Source: arXiv 2211.05102, section 3.6 (int8).
+
+        >>> sorted(mtf.model.stored(cfg, mtf.model.initial(cfg)))[:2]
+        ['attention_norm_scale', 'embedding']
+    """
     return dict(stored_one_by_one(cfg, params, weights, floats))
 
 
@@ -95,6 +104,10 @@ def stored_one_by_one(
 
     Weights in f32 or bf16 are all of that dtype. Beside whole numbers, tables, norms, biases and scales have the dtype
     `floats`, or else that of their parameter; scales are rounded to it before they divide.
+
+    `cfg`, `params` and `weights` as in `stored`.
+
+    Raises `LayoutError` for dtypes that are not stored, and parameters that lack or have other shapes.
     """
     kept = stored_dtype(weights, "weights")
     wanted = kept if kept != "i8" else None if floats is None else stored_dtype(floats, "floats")

@@ -112,7 +112,10 @@ class Trainer:
         return found
 
     def event(self, loss: float) -> Event:
-        """Where the run stands."""
+        """Where the run stands.
+
+        `loss`: that of the last step, in nats a token.
+        """
         sent = {axis: n_bytes * self.step for axis, n_bytes in self.program.link_bytes().by_axis.items()}
         return Event(self.step, loss, self.step * self.batches.batch * self.batches.length, Traffic(sent))
 
@@ -133,11 +136,19 @@ class Trainer:
         }  # fmt: skip
 
     def save(self, path: str | Path) -> Path:
-        """Write parameters, optimizer state and where the run stands."""
+        """Write parameters, optimizer state and where the run stands.
+
+        `path`: the file to write, which is returned.
+        """
         return checkpoints.save(path, self.state, self.header())
 
     def resume(self, path: str | Path, same_data: bool = True) -> Trainer:
-        """Go on where a checkpoint stood, on whatever mesh; `same_data=False` allows other text, batches and seed."""
+        """Go on where a checkpoint stood, on whatever mesh; `same_data=False` allows other text, batches and seed.
+
+        `path`: what `save` wrote.
+
+        Raises `LayoutError` for another model or a file that is not whole.
+        """
         header, forms = checkpoints.look(path)
         compared = ("config", "optimizer", *(("seed", "batch", "length", "text", "options") if same_data else ()))
         faults = [fault for key in compared for fault in _differences(key, header.get(key), self.header()[key])]

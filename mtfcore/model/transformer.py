@@ -126,7 +126,12 @@ def loss_of(
     cfg: Config, params: Weights, inputs: Tensor, targets: Tensor, source: Tensor | None = None, *,
     label_smoothing: float = 0.0, pad: int | None = None, real_vocab: int | None = None, **more: Any,
 ) -> Tensor:  # fmt: skip
-    """The mean cross-entropy of a batch; `more` goes to `logits`."""
+    """The mean cross-entropy of a batch; `more` goes to `logits`.
+
+    `cfg`: a configuration; `params`: its parameters as tensors; `inputs` and `targets`: i32[B, L]; `source`: i32[B,
+    S] of an encoder-decoder; `label_smoothing`: 0 to 1; `pad`: a token that counts for nothing; `real_vocab`: how
+    many of V are no padding.
+    """
     found = logits(cfg, params, inputs, source, pad=pad, **more)
     return cross_entropy(found, targets, label_smoothing=label_smoothing, pad=pad, real_vocab=real_vocab)
 
@@ -138,6 +143,11 @@ def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str
     """(argument → dimensions, argument → dtype), for `Function.of`, of a function of tokens and parameters.
 
     `tokens` are `B L`; an encoder-decoder has `source` (`B S`) besides, and dropout a `seed`.
+
+    `cfg`: a configuration; `dropout`: its rate.
+
+        >>> mtf.model.arguments(cfg, "inputs")[0]["inputs"]
+        'B L'
     """
     data = dict.fromkeys(tokens, "B L")
     if cfg.encoder_layers:
@@ -148,7 +158,15 @@ def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str
 
 
 def forward(cfg: Config | str, **options: Any) -> Function:
-    """The named function inputs (, source), parameters → logits; options: pad, dropout, recompute."""
+    """The named function inputs (, source), parameters → logits; options: pad, dropout, recompute.
+
+    `cfg`: a configuration or its name. Inputs are i32[B, L], logits f32[B, L, V].
+
+    Source: arXiv 1811.02084, section 9.
+
+        >>> list(mtf.model.forward(cfg).arguments)[:2]
+        ['inputs', 'embedding']
+    """
     cfg = config(cfg)
     check_options(options, "pad", "dropout", "recompute")
     said, dtypes = arguments(cfg, "inputs", dropout=options.get("dropout", 0.0))
@@ -163,6 +181,13 @@ def loss(cfg: Config | str, **options: Any) -> Function:
     """The named function inputs, targets (, source), parameters → mean loss.
 
     Options as above, and label_smoothing, real_vocab.
+
+    `cfg`: a configuration or its name; `options` as in `forward`. The loss is f32, in nats a token.
+
+    Source: arXiv 1811.02084, section 9.
+
+        >>> list(mtf.model.loss(cfg).arguments)[:2]
+        ['inputs', 'targets']
     """
     cfg = config(cfg)
     check_options(options, "pad", "dropout", "recompute", "label_smoothing", "real_vocab")

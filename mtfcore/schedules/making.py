@@ -50,6 +50,12 @@ def schedule(
     `sizes` are those of the group's axes, outermost first; `way` is one for all axes or one for each. `pairs`
     (from, to) belong to a permute or a halo exchange; without them every device sends to the next position.
     `at_once`: several axes carry shares of the data at the same time; otherwise the axes take turns.
+
+    `kind`: all_gather, reduce_scatter, all_reduce, all_to_all, permute or halo_exchange. `n_bytes` is a whole number.
+
+    Raises `LayoutError` with every fault at once.
+
+    Source: arXiv 2211.05102, appendix A.1 (rings).
     """
     grid = _grid(kind, sizes, way, n_bytes, at_once)
     n_bytes, wanted = int(n_bytes), _pairs(kind, grid.group, pairs)

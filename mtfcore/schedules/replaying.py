@@ -42,7 +42,12 @@ def replay(
     arrays: Sequence[Any],
     combine: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add,
 ) -> list[np.ndarray]:
-    """What each device has at the end, by position in the group. `combine` is how addends are joined (np.add)."""
+    """What each device has at the end, by position in the group. `combine` is how addends are joined (np.add).
+
+    `schedule`: the collective; `arrays`: what each device has before, by position.
+
+    Raises `LayoutError` for other numbers or shapes of arrays.
+    """
     state = start(schedule, arrays)
     for hops in schedule.by_step:
         advance(schedule, state, hops, combine)
@@ -50,14 +55,23 @@ def replay(
 
 
 def start(schedule: Schedule, arrays: Sequence[Any]) -> State:
-    """The pieces that each device holds before the first step: flat views of the arrays, never copies."""
+    """The pieces that each device holds before the first step: flat views of the arrays, never copies.
+
+    `schedule`: the collective; `arrays`: what each device has, by position.
+
+    Raises `LayoutError` for other numbers of arrays.
+    """
     if len(arrays) != schedule.group:
         raise ValueError(f"{len(arrays)} arrays for a group of {schedule.group} devices: give one for each")
     return [_cut(schedule, position, array) for position, array in enumerate(arrays)]
 
 
 def advance(schedule: Schedule, state: State, hops: Sequence[Hop], combine: Callable = np.add) -> None:
-    """One step, in place: first everything is sent as it stands, then everything arrives."""
+    """One step, in place: first everything is sent as it stands, then everything arrives.
+
+    `schedule`: the collective; `state`: what `start` gave; `hops`: those of one step; `combine`: how addends are
+    joined.
+    """
     place = {device: position for position, device in enumerate(schedule.devices)}
     if len({hop.link for hop in hops}) < len(hops):
         raise ReplayError(f"step {hops[0].time}: two messages on one link")

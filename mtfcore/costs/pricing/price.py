@@ -43,6 +43,16 @@ def price(
     (K−1)/K (all models but the second paper's do); several grid axes carry a collective `at_once` or in turn.
     `overlap` is the share of the shorter of computing and sending that the longer hides: 0 adds both up, 1 hides
     all. `reserve` is the share of memory that is left free.
+
+    `program`: what `mtf.plan` gave; `topology`: "v4:4x4x4", or the slice itself. Seconds, bytes and FLOPs are those
+    of one device (modelled).
+
+    Raises `LayoutError` for a slice that is none, a mesh that does not fit it, or options that cannot be.
+
+    Source: arXiv 2211.05102, section 2 and appendix A.1.
+
+        >>> mtf.price(prog, "v4:2x2x2").bottleneck
+        'hops'
     """
     if not isinstance(program, Program):
         raise LayoutError(f"price: expected a program, as mtf.plan makes it, got {type(program).__name__}")

@@ -46,6 +46,13 @@ def search_layout(
     `mesh` restricts the search to one mesh or several; `memory` is the bytes one device may use (all its memory, if not
     given); after `seconds` the best so far is returned with its gap (the search for a first one may take four times as
     long). Inputs that `place` fixes stay there.
+
+    `fn`: a named function; `topology`: "v2:16x16"; `sizes` and `dtype` as in `mtf.plan`; `model`: that of time, as in
+    `mtf.price`. The result has the layouts with their seconds (modelled), and a proof that none is better, or a gap.
+
+    Raises `LayoutError` for a slice that is none, meshes of other sizes, or no layout that fits.
+
+    Source: arXiv 1811.02084, section 11, names the problem.
     """
     problem = Problem.of(fn, topology, sizes, dtype, place, memory, model)
     meshes = problem.meshes(mesh)

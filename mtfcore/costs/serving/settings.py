@@ -121,7 +121,8 @@ def _shape(arrays: Mapping[str, np.ndarray]) -> tuple[int, ...]:
         return np.broadcast_shapes(*[array.shape for array in arrays.values()])
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items() if array.shape)
-        raise LayoutError(f"inference: shapes do not broadcast together: {shapes}") from None
+        raise LayoutError(f"inference: shapes do not broadcast together: {shapes}; give numbers, "
+                          "or arrays of one shape") from None  # fmt: skip
 
 
 def _phase_faults(name: str, value: Any) -> list[str]:

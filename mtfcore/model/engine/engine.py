@@ -112,6 +112,11 @@ class Engine:
         """Go on from each prompt, telling of every launch; request n is prompt n // samples.
 
         Options are those of `submit`. Ending the loop early leaves the requests where they are and forgets them.
+
+        `prompts`: lists of token ids; each goes on for at most `max_new_tokens`, `samples` times, with
+        `tokens_per_launch` decoded at once; `options`: temperature, top_k and others of `submit`.
+
+        Raises `LayoutError` for prompts without tokens, or with more than there is room for.
         """
         check_turns(tokens_per_launch, "tokens_per_launch")
         asked = self.asked(prompts, max_new_tokens, samples=samples, **options)
@@ -126,14 +131,20 @@ class Engine:
             self.forget(asked)
 
     def told(self, requests: Sequence[Request], turns: int) -> Iterator[Progress]:
-        """Launch until they are done, and tell what each made, in launches of other loops too."""
+        """Launch until they are done, and tell what each made, in launches of other loops too.
+
+        `requests`: those of `submit`; `turns`: tokens decoded in one launch.
+        """
         while any(not request.done for request in requests):
             yield self.step(turns).of(requests)
         if any(request.n_told < len(request.made) for request in requests):  # the last in another loop's launch
             yield dataclasses.replace(sure(self._last), seconds=0.0, n_read=0).of(requests)
 
     def complete(self, prompts: Sequence[Sequence[int]], max_new_tokens: int = 64, **options: Any) -> list[list[int]]:
-        """What `generate` makes of each prompt (or sample), all at once."""
+        """What `generate` makes of each prompt (or sample), all at once.
+
+        `prompts`, `max_new_tokens` and `options` as in `generate`; the result has the new tokens of each.
+        """
         found: dict[int, list[int]] = {}
         for now in self.generate(prompts, max_new_tokens, **options):
             for number, tokens in now.tokens.items():
@@ -148,6 +159,11 @@ class Engine:
         """Put prompts in the queue; `step` serves it. Token n of sequence s is drawn by (seed, s, n) alone.
 
         Each prompt is gone on from `samples` times; it is read once.
+
+        `prompts`: lists of token ids; `max_new_tokens`: of each; `temperature`: 0 takes the likeliest; `top_k` and
+        `top_p`: what may be drawn; `stop`: tokens that end a sequence; `first_sequence`: the number s of the first.
+
+        Raises `LayoutError` for what cannot be.
         """
         asked = self.asked(prompts, max_new_tokens, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p,
                            seed=seed, stop=stop, first_sequence=first_sequence)  # fmt: skip
@@ -159,7 +175,13 @@ class Engine:
         top_k: int | None = None, top_p: float | None = None, seed: int = 0, stop: Sequence[int] = (),
         first_sequence: int = 0,
     ) -> list[Request]:  # fmt: skip
-        """The requests of `submit`, checked, in no queue yet."""
+        """The requests of `submit`, checked, in no queue yet.
+
+        The arguments are those of `submit`: `prompts`, `max_new_tokens`, `samples`, `temperature`, `top_k`, `top_p`,
+        `seed`, `stop`, `first_sequence`.
+
+        Raises `LayoutError` with every fault at once.
+        """
         tokens = check_prompts(prompts, self.n_tokens, self.length, max_new_tokens, samples, self.n_slots)
         drawing = check_drawing(self.n_tokens, temperature, top_k, top_p, seed)
         ends, sequences = check_stop(stop), itertools.count(check_sequence(first_sequence))
@@ -176,7 +198,10 @@ class Engine:
         return Conversation(self)
 
     def forget(self, requests: Sequence[Request]) -> None:
-        """Leave their slots to others; what a conversation holds stays as it was before what was being read."""
+        """Leave their slots to others; what a conversation holds stays as it was before what was being read.
+
+        `requests`: those of `submit`, at whatever stage.
+        """
         self.queue.forget(check_requests(requests))
 
     @property
@@ -196,7 +221,12 @@ class Engine:
         return self._last
 
     def move(self, prefill: str = "auto", decode: str = "auto") -> Program | None:
-        """Other partitions from the next launch on: what is kept moves, weights do not; the program that moves it."""
+        """Other partitions from the next launch on: what is kept moves, weights do not; the program that moves it.
+
+        `prefill` and `decode`: names such as "ws2d-heads", or "auto".
+
+        Raises `LayoutError` for a partition that cannot be.
+        """
         before = self.launches.kept_shape
         choice, read, kept = self._shapes(prefill, decode, before.partition)
         stored = [SERVING[shape.partition].ffn for shape in (before, kept)]

@@ -21,7 +21,13 @@ __all__ = ["LoadedModel", "load"]
 
 
 def load(path_or_name: str | os.PathLike[str]) -> LoadedModel:
-    """The model of that name, in that GGUF file or in that folder. Parameters are read when they are asked for."""
+    """The model of that name, in that GGUF file or in that folder. Parameters are read when they are asked for.
+
+    `path_or_name`: "smollm2-135m" (after `python -m mtfcore.model fetch`), a .gguf file, or a folder of safetensors
+    with config.json.
+
+    Raises `LayoutError` for files that are not whole, or of another family.
+    """
     if not isinstance(path_or_name, (str, os.PathLike)) or not os.fspath(path_or_name) or "\0" in str(path_or_name):
         raise LayoutError(f"load: {path_or_name!r:.100} is no name and no path; {_legal('')}")
     if path_or_name in known.MODELS:
