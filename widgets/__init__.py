@@ -46,6 +46,7 @@ _HOME = {
 }
 
 __all__ = list(_HOME)
+EXPLORERS = tuple(name for name, home in _HOME.items() if home.startswith("widgets.explorers."))
 
 
 def __getattr__(name: str) -> object:

@@ -12,27 +12,11 @@ from typing import Any
 from fuzz import mutating
 from fuzz.parser import Parser, fixed
 
-EXPLORERS = (
-    "slices",
-    "program",
-    "traffic",
-    "layouts",
-    "iteration_space",
-    "planner",
-    "frontier",
-    "roofline",
-    "feedforward",
-    "attention",
-    "run",
-    "timeline",
-    "generate",
-)
+import widgets
 
 
 @cache
 def _explorer(name: str) -> Any:
-    import widgets
-
     made = getattr(widgets, name)()
     made.reraise = True
     return made
@@ -90,7 +74,7 @@ EXPORT = {
     "predictions": {"01 bytes": {"answer": 64, "before": True, "actual": 32}},
 }
 PAGES = {
-    **{f"state of {name}": _state(name) for name in EXPLORERS},
+    **{f"state of {name}": _state(name) for name in widgets.EXPLORERS},
     "progress": Parser(_own_progress, fixed(OWN), mutating.json_texts, (), in_folder=True),
     "exported progress": Parser(_export, fixed(EXPORT), mutating.json_texts, _left_out(), in_folder=True),
 }
