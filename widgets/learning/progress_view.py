@@ -66,7 +66,10 @@ class View:
 
     def widget(self) -> ipywidgets.Box:
         """The form of the export: a field, a button, and a line that says what happened."""
-        field = ipywidgets.Text(description="Name", placeholder="what your teacher knows you by", tooltip="Name")
+        field = ipywidgets.Text(
+            description="Name", placeholder="what your teacher knows you by", tooltip="Name",
+            continuous_update=False,  # letter by letter, a slow kernel would still have half of it at the button
+        )  # fmt: skip
         button = ipywidgets.Button(description="Export for your teacher", layout={"width": "auto"})
         said = ipywidgets.HTML()
 
