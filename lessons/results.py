@@ -66,6 +66,8 @@ def says(code: str) -> str:
     explorer.check()
     sentence = explorer.sentence.replace("\n", " ")
     offers = " · ".join(f"*{offer.label}*" for offer in explorer.offers)
+    explorer.close()  # what it has begun to refine ends at its next step
+    explorer.queue.join(SECONDS)
     return f"{sentence} — offered: {offers}" if offers else sentence
 
 
