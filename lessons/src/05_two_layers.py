@@ -55,11 +55,8 @@ print(inspect.getsource(training.call))
 # all-reduce adds up.
 
 # %%
-predict(
-    "05 all-reduces",
-    "Pure data parallelism, batch:all: how many of the six einsums need an all-reduce?",
-    choices=["none", "1", "2", "4", "6"],
-)
+predict("05 all-reduces", "Pure data parallelism, batch:all: how many of the six einsums need an all-reduce?",
+        choices=["none", "1", "2", "4", "6"])
 
 # %% tags=["solution"]
 predict.record("05 all-reduces", "2")
@@ -132,13 +129,12 @@ for layout, row in ROWS.items():
     parts = row.parts(rows=16, cols=8, planes=4)
     seconds, held = step_seconds(cost(row, big, parts), v2), memory(row, big, parts)
     fits = "fits" if held.fits(v2.hbm_bytes_per_device) else "too large"
-    print(
-        f"{layout or 'none':33} {format_seconds(seconds.total):>7}, {seconds.efficiency:4.0%} computing, "
-        f"{format_bytes(held.total):>8} held: {fits} (modelled)"
-    )
+    print(f"{layout or 'none':33} {format_seconds(seconds.total):>7}, {seconds.efficiency:4.0%} computing, "
+          f"{format_bytes(held.total):>8} held: {fits} (modelled)")
 
 # %% [markdown]
-# On 512 cores of a TPU v2, *none* and *batch:all* do not fit: cutting the batch does not make the weights smaller. Where exactly does memory run out?
+# On 512 cores of a TPU v2, *none* and *batch:all* do not fit: cutting the batch does not make the weights smaller. Where
+# exactly does memory run out?
 
 # %%
 for layout, row in ROWS.items():
@@ -177,11 +173,8 @@ print(f"{repaired!r} sends {format_bytes(repaired.link_bytes().total)} a device 
 # same devices.
 
 # %%
-predict(
-    "05 growth",
-    "From k = 1 to k = 16, that is 256 devices: by how much is the ratio n/b of pure data parallelism multiplied?",
-    unit="times",
-)
+predict("05 growth", "From k = 1 to k = 16, that is 256 devices: by how much is the ratio n/b of pure data "
+        "parallelism multiplied?", unit="times")
 
 # %% tags=["solution"]
 predict.record("05 growth", 16)
@@ -195,10 +188,8 @@ mixed = grow(ROWS["batch:rows hidden:cols"], one, (1, 4, 16))
 for point, data in zip(mixed, data_parallel(mixed)):
     ratios = [float(printed_ratio(each.row, each.sizes, each.parts)) for each in (point, data)]
     shares = [step_seconds(cost(each.row, each.sizes, each.parts), v2).efficiency for each in (point, data)]
-    print(
-        f"devices {point.devices:3}, {point.sizes}: ratio {ratios[0]:.5f}, {shares[0]:.0%} computing; "
-        f"by data parallelism {ratios[1]:.5f}, {shares[1]:.0%} (modelled)"
-    )
+    print(f"devices {point.devices:3}, {point.sizes}: ratio {ratios[0]:.5f}, {shares[0]:.0%} computing; "
+          f"by data parallelism {ratios[1]:.5f}, {shares[1]:.0%} (modelled)")
 first, *_, last = (float(printed_ratio(data.row, data.sizes, data.parts)) for data in data_parallel(mixed))
 predict.show("05 growth", last / first)
 
@@ -230,10 +221,8 @@ from mtfcore.costs.first_paper.iteration_space import planned as product
 for cut in ((64, 1, 1), (8, 8, 1), (4, 4, 4)):
     blocks = Blocks(*cut)
     sent = product(blocks, 64).link_bytes().total // 4
-    print(
-        f"{blocks.kind:8} {float(blocks.ratio(1)):.3f} u FLOPs a value touched; u = 64: touches "
-        f"{float(blocks.touched(64)):5,.0f} values, sends {sent:5,} (modelled)"
-    )
+    print(f"{blocks.kind:8} {float(blocks.ratio(1)):.3f} u FLOPs a value touched; u = 64: touches "
+          f"{float(blocks.touched(64)):5,.0f} values, sends {sent:5,} (modelled)")
 
 # %% [markdown]
 # The paper's Appendix B prints 0.12 u for pencils and 0.17 u for cubes, about 40 % better (published). It counts the
@@ -279,7 +268,6 @@ def ratio(batch, n):
 
 check("05 ratio", ratio)
 
-
 # %% tags=["solution"]
 def ratio(batch, n):
     return n / batch
@@ -294,11 +282,11 @@ check("05 ratio", ratio)
 
 
 # %% tags=["stub"]
-def allreduced(batch, io, hidden, r, c, p): ...  # return a number of values
+def allreduced(batch, io, hidden, r, c, p):
+    ...  # return a number of values
 
 
 check("05 allreduced", allreduced)
-
 
 # %% tags=["solution"]
 def allreduced(batch, io, hidden, r, c, p):
@@ -316,11 +304,11 @@ check("05 allreduced", allreduced)
 
 
 # %% tags=["stub"]
-def grown(batch, hidden, rows, cols, k): ...  # return four numbers
+def grown(batch, hidden, rows, cols, k):
+    ...  # return four numbers
 
 
 check("05 grown", grown)
-
 
 # %% tags=["solution"]
 def grown(batch, hidden, rows, cols, k):
@@ -335,11 +323,11 @@ check("05 grown", grown)
 
 
 # %% tags=["stub"]
-def cut(processors): ...  # return three numbers
+def cut(processors):
+    ...  # return three numbers
 
 
 check("05 cut", cut)
-
 
 # %% tags=["solution"]
 def cut(processors):
@@ -357,11 +345,11 @@ check("05 cut", cut)
 
 
 # %% tags=["stub"]
-def mesh_within(sizes, devices, budget): ...  # row = ROWS["batch:rows hidden:cols"]; return (rows, cols)
+def mesh_within(sizes, devices, budget):
+    ...  # row = ROWS["batch:rows hidden:cols"]; return (rows, cols)
 
 
 check("05 mesh_within", mesh_within)
-
 
 # %% tags=["solution"]
 def mesh_within(sizes, devices, budget):

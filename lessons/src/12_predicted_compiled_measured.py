@@ -100,9 +100,9 @@ predict.show("12 waits", "next to nothing" if share < 0.1 else "a quarter" if sh
 # %% [markdown]
 # The paper's own number comes from a clock beside 64 chips. Look at what the others say about the *same* part. Our bound
 # reads all weights in its `hbm` milliseconds, since it counts bytes. The compiler wants longer within the device, by the
-# factor in the last line: it thinks that even the largest products read their weights at about half the memory's speed (section 4 lists
-# them), and it knows about copies into another order that no plan mentions. The calibrated model gets the sum nearly right
-# by calling all that *launches*.
+# factor in the last line: it thinks that even the largest products read their weights at about half the memory's speed
+# (section 4 lists them), and it knows about copies into another order that no plan mentions. The calibrated model gets
+# the sum nearly right by calling all that *launches*.
 #
 # A right sum of wrong parts is good for a choice between plans that are alike, and dangerous for any other.
 #

@@ -1,5 +1,7 @@
 """Every check of every exercise: the solution passes, the stub is "not yet", typical wrong answers fail in words."""
 
+from typing import Any
+
 import pytest
 
 from lessons.checks.book import solution
@@ -14,6 +16,11 @@ LONGEST = 400  # characters of a message: two lines of a notebook
 
 def test_lessons_and_book_have_the_same_exercises():
     assert set(EXERCISES) == set(BOOK) == set(WRONG)
+
+
+@pytest.mark.parametrize("name", BOOK)
+def test_every_check_says_what_kind_of_answer_it_asks_for(name):
+    assert BOOK[name].kind is not Any and BOOK[name].expects
 
 
 @pytest.mark.parametrize("name", BOOK)
