@@ -44,7 +44,7 @@ PAGES = (
         "mtfcore.dims", "mtfcore.mesh", "mtfcore.layout", "mtfcore.sharding", "mtfcore.errors")),
     Page("operations", "Named functions and their operations", (
         "mtfcore.functions", "mtfcore.tensor", "mtfcore.ops", "mtfcore.elementwise", "mtfcore.reductions",
-        "mtfcore.lookups",
+        "mtfcore.lookups", "mtfcore.along",
         "mtfcore.reshapes", "mtfcore.row_writing", "mtfcore.spatial", "mtfcore.padding", "mtfcore.randomness",
         "mtfcore.loops", "mtfcore.backward")),
     Page("programs", "Plan, run, count", (

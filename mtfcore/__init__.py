@@ -17,6 +17,7 @@ Importing this loads no JAX; running does. First file to read: `notation`.
 import importlib
 from typing import Any
 
+from mtfcore.along import argmax, cumsum, top_k
 from mtfcore.backward.gradient import gradients
 from mtfcore.backward.recomputing import recompute
 from mtfcore.chips import chip
@@ -70,8 +71,6 @@ from mtfcore.randomness import dropout, fold_in, random_gumbel, random_normal, r
 from mtfcore.reductions import (
     all,
     any,
-    argmax,
-    cumsum,
     logsumexp,
     max,
     mean,
@@ -79,8 +78,7 @@ from mtfcore.reductions import (
     settle,
     softmax,
     sum,
-    top_k,
-)
+)  # fmt: skip
 from mtfcore.reshapes import (
     concat,
     merge,

@@ -1,6 +1,6 @@
-"""Reductions, softmax, and operations on indices. Most are written with simpler operations, so they need no rules.
+"""Reductions and softmax. Most are written with simpler operations, so they need no rules.
 
-Importing these names hides Python's own `sum`, `max`, …: use them as `mtf.sum`. Next file to read: `row_writing`.
+Importing these names hides Python's own `sum`, `max`, …: use them as `mtf.sum`. Next file to read: `along`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,20 @@ from mtfcore.elementwise import (
     add,
     cast,
     divide,
-    equal,
     exp,
     less,
     log,
-    logical_not,
-    logical_or,
     multiply,
     subtract,
     where,
 )  # fmt: skip
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.lookups import index
 from mtfcore.ops import (
     apply,
-    apply_out,
     expect_tensor,
     names_of,
     out_dims,
     wanted,
-    whole_number,
 )  # fmt: skip
 from mtfcore.tensor import LAYOUT, Tensor
 
@@ -71,7 +65,7 @@ def sum(
         >>> mtf.sum(x, "io")
         einsum(x)[batch:8]
     """
-    t = _seen(_number(t, "sum"), mask, 0, "sum")
+    t = where_seen(numeric(t, "sum"), mask, 0, "sum")
     kept = _kept(t, dims, out, "sum")
     return apply("einsum", [t], kept, t.dtype, wanted(out, kept, "sum"), at=None, search=False)
 
@@ -89,7 +83,7 @@ def mean(
         >>> mtf.mean(x, "io")
         multiply(…, …)[batch:8]
     """
-    t = _seen(_float(t, "mean"), mask, 0, "mean")
+    t = where_seen(_float(t, "mean"), mask, 0, "mean")
     kept = _kept(t, dims, out, "mean")
     total = apply("einsum", [t], kept, t.dtype, None, at=None, search=False)
     if mask is None:
@@ -100,7 +94,7 @@ def mean(
     return divide(total, multiply(n, beside), out=out)
 
 
-def _reduce(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | None) -> Tensor:
+def reduced(fn: str, t: Tensor, dims: str | Sequence[str] | None, out: str | None) -> Tensor:
     kept = _kept(t, dims, out, fn)
     return apply("reduce", [t], kept, t.dtype, wanted(out, kept, fn), fn=fn)
 
@@ -118,7 +112,7 @@ def max(
         >>> mtf.max(x, "io")
         max(x)[batch:8]
     """
-    return _reduce("max", _seen(t, mask, _end(t, -1), "max"), dims, out)
+    return reduced("max", where_seen(t, mask, end_of_range(t, -1), "max"), dims, out)
 
 
 def min(
@@ -134,7 +128,7 @@ def min(
         >>> mtf.min(x, "io")
         min(x)[batch:8]
     """
-    return _reduce("min", _seen(t, mask, _end(t, 1), "min"), dims, out)
+    return reduced("min", where_seen(t, mask, end_of_range(t, 1), "min"), dims, out)
 
 
 def any(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
@@ -147,7 +141,7 @@ def any(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = No
         >>> mtf.any(mask, "io")
         max(mask)[batch:8]
     """
-    return _reduce("max", _bool(t, "any"), dims, out)
+    return reduced("max", _bool(t, "any"), dims, out)
 
 
 def all(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = None) -> Tensor:
@@ -160,7 +154,7 @@ def all(t: Tensor, dims: str | Sequence[str] | None = None, out: str | None = No
         >>> mtf.all(mask, "io")
         min(mask)[batch:8]
     """
-    return _reduce("min", _bool(t, "all"), dims, out)
+    return reduced("min", _bool(t, "all"), dims, out)
 
 
 def _bool(t: Tensor, about: str) -> Tensor:
@@ -169,7 +163,7 @@ def _bool(t: Tensor, about: str) -> Tensor:
     return t
 
 
-def _seen(t: Tensor, mask: Tensor | None, otherwise: float, about: str) -> Tensor:
+def where_seen(t: Tensor, mask: Tensor | None, otherwise: float, about: str) -> Tensor:
     """The tensor where the mask is true, and what does not count elsewhere."""
     if mask is None:
         return t
@@ -178,7 +172,7 @@ def _seen(t: Tensor, mask: Tensor | None, otherwise: float, about: str) -> Tenso
     return where(mask, t, otherwise)
 
 
-def _end(t: Tensor, sign: int) -> float:
+def end_of_range(t: Tensor, sign: int) -> float:
     """The number beyond which a dtype has none."""
     dtype = expect_tensor(t).dtype
     return sign * float("inf") if is_float(dtype) else whole_range(dtype)[sign > 0]
@@ -210,7 +204,7 @@ def logsumexp(
         >>> mtf.logsumexp(x, "io")
         add(…, …)[batch:8]
     """
-    t = _seen(settle(_float(t, "logsumexp")), mask, _end(t, -1), "logsumexp")
+    t = where_seen(settle(_float(t, "logsumexp")), mask, end_of_range(t, -1), "logsumexp")
     kept = _kept(t, dims, out, "logsumexp")
     largest = apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)
     finite = where(less(absolute(largest), float("inf")), largest, 0.0)  # an all -inf row stays -inf, not nan
@@ -234,13 +228,13 @@ def softmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = N
         divide(…, …)[batch:8, io:4]
     """
     _float(t, "softmax").dim(dim)
-    t = _seen(settle(t), mask, _end(t, -1), "softmax")
+    t = where_seen(settle(t), mask, end_of_range(t, -1), "softmax")
     kept = _kept(t, dim, None, "softmax")
     shifted = exp(subtract(t, apply("reduce", [t], kept, t.dtype, None, fn="max", flat=True)))
     return divide(shifted, sum(shifted, dim), out=out)
 
 
-def _number(t: Tensor, about: str) -> Tensor:
+def numeric(t: Tensor, about: str) -> Tensor:
     if expect_tensor(t).dtype == "bool":
         raise LayoutError(f"{about} of {t!r}: dtype is bool; to count, use mtf.cast(t, 'i32') first, or use mtf.any")
     return t
@@ -250,54 +244,3 @@ def _float(t: Tensor, about: str) -> Tensor:
     if not is_float(expect_tensor(t).dtype):
         raise LayoutError(f"{about} of {t!r}: dtype is {t.dtype}, expected a float; use mtf.cast(t, 'f32')")
     return t
-
-
-def argmax(t: Tensor, dim: str, out: str | None = None, mask: Tensor | None = None) -> Tensor:
-    """The first index of the largest along `dim` (NaN, where one is), as i32; a split `dim` needs no gathering of t.
-
-    `mask`: bool, over some of its dimensions; only elements where it is true count. `out`: its dimensions, and where
-    it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
-
-        >>> mtf.argmax(x, "io")
-        min(…)[batch:8]
-    """
-    size = expect_tensor(t).size(dim)
-    t = _seen(settle(t), mask, _end(t, -1), "argmax")
-    largest = equal(t, max(t, dim))
-    if is_float(t.dtype):
-        largest = logical_or(largest, logical_not(equal(t, t)))  # only NaN differs from itself
-    found = where(largest, index(dim, t), size - 1)
-    return _reduce("min", found, dim, out)
-
-
-def top_k(t: Tensor, dim: str, k: int, out: str | None = None) -> tuple[Tensor, Tensor]:
-    """The k largest along `dim`, falling, and their indices (i32); `dim` then has size k.
-
-    `t`: dtype[..., dim, ...]; over a split `dim` it works in two stages where that sends less. `out`: its dimensions,
-    and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
-
-    Raises `LayoutError` for a `k` below 1 or above the size.
-
-        >>> mtf.top_k(x, "io", 2)
-        (top_k(…)[batch:8, io:2], top_k(…)[batch:8, io:2])
-    """
-    size, k = expect_tensor(t).size(dim), whole_number(k, "top_k: k")
-    if not 1 <= k <= size:
-        raise LayoutError(f"top_k of {t!r}: k is {k}; {dim} has size {size}, so k is 1 to {size}")
-    t = settle(t)
-    dims = tuple(Dim(d.name, k) if d.name == dim else d for d in t.dims)
-    pick = lambda part, dtype: apply_out("top_k", [t], dims, dtype, out, "top_k", dim=dim, k=k, part=part)  # noqa: E731
-    return pick(0, t.dtype), pick(1, "i32")
-
-
-def cumsum(t: Tensor, dim: str, out: str | None = None) -> Tensor:
-    """Running sum along `dim`.
-
-    `t`: a tensor; `dim`: one of its dimensions. Over a split one it works in two stages. `out`: its dimensions, and
-    where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
-
-        >>> mtf.cumsum(x, "io")
-        cumsum(x)[batch:8, io:4]
-    """
-    _number(t, "cumsum").dim(dim)
-    return apply_out("cumsum", [t], t.dims, t.dtype, out, "cumsum", dim=dim)
