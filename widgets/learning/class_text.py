@@ -17,6 +17,7 @@ from .class_facts import HONEST, NEAR, SPREAD, ClassFacts, Student, spread
 from .outline import course
 from .standing import Standing
 
+Rows = list[tuple[str, ...]]
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 HARDEST = 10
 
@@ -47,7 +48,7 @@ def cell(row: Standing) -> str:
     return f"{row.passed}/{len(row.lesson.checks)}" if row.started else "–"
 
 
-def lesson_rows(found: ClassFacts) -> list[tuple[str, ...]]:
+def lesson_rows(found: ClassFacts) -> Rows:
     """Student × lesson."""
     head = ("Student", *(lesson.number for lesson in course()), "Tries", "Helps")
     return [head, *((student.name, *map(cell, student.rows), *_sums(student)) for student in found.students)]
@@ -57,9 +58,9 @@ def _sums(student: Student) -> tuple[str, str]:
     return str(sum(row.tries for row in student.rows)), str(sum(row.helps for row in student.rows))
 
 
-def summary_rows(found: ClassFacts) -> list[tuple[str, ...]]:
+def summary_rows(found: ClassFacts) -> Rows:
     """Each lesson: who has begun, who has passed all."""
-    rows = [("Lesson", "Begun", "All passed", "Not begun")]
+    rows: Rows = [("Lesson", "Begun", "All passed", "Not begun")]
     for place, lesson in enumerate(course()):
         here = [student.rows[place] for student in found.students]
         begun = sum(row.started for row in here)
@@ -68,19 +69,27 @@ def summary_rows(found: ClassFacts) -> list[tuple[str, ...]]:
     return rows
 
 
-def hardest_rows(found: ClassFacts) -> list[tuple[str, ...]]:
+def hardest_rows(found: ClassFacts) -> Rows:
     """The checks with the most tries and helps a student."""
-    head = ("Check", "Tried by", "Passed by", "Tries", "Helps", "Saw the solution")
+    head: tuple[str, ...] = ("Check", "Tried by", "Passed by", "Tries", "Helps", "Saw the solution")
     return [head] + [
         (hard.check, str(hard.tried), str(hard.passed), f"{hard.tries:.1f}", f"{hard.helps:.1f}", str(hard.solutions))
         for hard in found.checks[:HARDEST]
     ]
 
 
-def prediction_rows(found: ClassFacts) -> list[tuple[str, ...]]:
+def prediction_rows(found: ClassFacts) -> Rows:
     """Each prediction: how many were exact, within a factor of two, further off; how many came after the result."""
-    head = ("Prediction", "Exact", f"Within ×{NEAR:g}", "Further", "Not the same", "Not made", "After the result")
-    rows = [head]
+    head: tuple[str, ...] = (
+        "Prediction",
+        "Exact",
+        f"Within ×{NEAR:g}",
+        "Further",
+        "Not the same",
+        "Not made",
+        "After the result",
+    )
+    rows: Rows = [head]
     for lesson in course():
         for asked in lesson.predictions:
             entries = found.guesses(lesson, asked)
@@ -105,7 +114,7 @@ def csv_text(found: ClassFacts) -> str:
     return out.getvalue()
 
 
-def _csv_rows(found: ClassFacts) -> Iterator[list[str | int]]:
+def _csv_rows(found: ClassFacts) -> Iterator[Sequence[str | int]]:
     for student in found.students:
         numbers = [
             number for row in student.rows

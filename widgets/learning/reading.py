@@ -99,7 +99,7 @@ def _check_kind(data: Json) -> None:
     if data.get("format") != FORMAT:
         own = "student" in data and "checks" in data
         raise LeftOut("the lessons' own file; ask for the exported one" if own else "not a progress file")
-    version = data.get("version")
+    version: Any = data.get("version")
     if not is_a(version, (int,)) or version < 1:
         raise LeftOut(f"no known version: {_quoted(version)}")
     if version > VERSION:
