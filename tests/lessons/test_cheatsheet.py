@@ -88,7 +88,7 @@ def test_partitions_lie_as_it_says(row, given):
     else:
         axes = " ".join(f"{axis}:2" for axis in found.axes)
         sharding = found.layout.sharding("E:64 F:256", mtf.Mesh(axes))
-        rules = ";".join(found.words.split())
+        rules = "; ".join(found.words.split())
         assert rules in row[OTHERS]
     assert padded(sharding.partition_spec()) == padded(spec)
 
