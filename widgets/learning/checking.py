@@ -143,8 +143,9 @@ class Check:
         exercise, progress = find(name), self.progress
         state, message, cases = judge(exercise, answer, progress.student if seed is None else seed)
         before = progress.entry("checks", name)
-        passed = before.get("passed", False) or state == "passed"
-        tries = before.get("tries", 0) + (state != "not yet")
+        done = before.get("passed", False)
+        passed = done or state == "passed"
+        tries = before.get("tries", 0) + (state != "not yet" and not done)  # up to the first that passes
         progress.update("checks", name, passed=passed, tries=tries)
         return Report(exercise, state, message, cases, progress)
 

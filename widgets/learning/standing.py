@@ -39,7 +39,7 @@ class Standing:
 
     @property
     def tries(self) -> int:
-        """Answers that were judged, right ones too."""
+        """Answers that were judged, up to the first of each check that passes."""
         return self._sum("tries")
 
     @property
