@@ -34,6 +34,8 @@ exception is a fault of ours: short in the sentence, full in the details, kept f
 from __future__ import annotations
 
 import dataclasses
+import functools
+import gc
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +58,15 @@ from widgets.views.controls_view import ControlsView
 from widgets.views.status_view import StatusView
 
 
+@functools.cache
+def keep_what_is_loaded() -> None:
+    """Once, before the first explorer: modules stay, so the collector need not walk through them while a hand drags.
+
+    With JAX loaded such a walk took a tenth of a second, and every drag met one now and then.
+    """
+    gc.freeze()
+
+
 class Frame(Running, Looking, Kept, ipywidgets.VBox):
     """The shell; subclass it as this module's text shows."""
 
@@ -69,6 +80,7 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
     value = t.Any(None, allow_none=True)
 
     def __init__(self, **settings: Any) -> None:
+        keep_what_is_loaded()
         self.top, self.bottom = ControlsView(question=self.question), StatusView()
         self.picture = self.make_picture()
         self.stage = ipywidgets.VBox([self.picture], _dom_classes=("mw-stage",))

@@ -2,9 +2,10 @@
 
 A move begins at its event's own time stamp and ends at the second animation frame after the document holds the
 picture that stays, sentence included (watch.js): that frame has been painted. At the same settings the picture must be
-the same at every visit, or the row says so. Between two moves passes a quarter of a second or more, as when a teacher
-talks; half of the moves go where nobody was before. A drag sends a mouse event every 16 ms and is timed from its
-release. Handlers are timed in the kernel. Next file to read: arithmetic.py.
+the same at every visit, or the row misses, but for explorers whose worker adds to the picture meanwhile. Between two
+moves passes a fifth of a second or more, as when a teacher talks; moves go both where somebody was before and where
+nobody was. A drag sends a mouse event every 16 ms and is timed from its release. Handlers are timed in the kernel.
+Next file to read: arithmetic.py.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def row_of(page: Page, number: int, subject: Subject) -> dict[str, Any]:
     medians = {name: summary(each)["median"] for name, each in times.items() if each}
     return {
         **summary([at for each in times.values() for at in each]), "moved": list(times),
-        "slowest": max(medians, key=medians.__getitem__), "unsteady": unsteady(moves),
+        "slowest": max(medians, key=medians.__getitem__), "unsteady": [] if subject.grows else unsteady(moves),
         "released": max((after_release(drag) for drag in drags), default=0.0),
         "handler": summary(handled)["median"], "handler95": summary(handled)["share95"],
     }  # fmt: skip

@@ -51,10 +51,11 @@ Move = Slide | Choose | Walk
 
 @dataclass(frozen=True)
 class Subject:
-    """An explorer: how it is called, and what is moved."""
+    """An explorer: how it is called, what is moved, and whether a worker adds to its picture meanwhile."""
 
     call: str
     moves: tuple[Move, ...]
+    grows: bool = False
 
     @property
     def explorer(self) -> str:
@@ -79,12 +80,12 @@ SUBJECTS: dict[str, Subject] = {
     "traffic of 64 devices": Subject('traffic("all_reduce", "x:4 y:4 z:4")', (*_slides("n_bytes", "axis.y"), HOPS)),
     "layouts": Subject("layouts()", _slides("batch", "rows", "cols", "hidden")),
     "iteration_space": Subject("iteration_space()", _slides("processors", "u")),
-    "planner": Subject("planner()", _slides("batch", "input_tokens", "output_tokens")),
-    "frontier": Subject("frontier()", _slides("most_batch", "most_chips", "input_tokens")),
+    "planner": Subject("planner()", _slides("batch", "input_tokens", "output_tokens"), grows=True),
+    "frontier": Subject("frontier()", _slides("most_batch", "most_chips", "input_tokens"), grows=True),
     "roofline": Subject("roofline()", _slides("batch")),
     "feedforward": Subject("feedforward()", _slides("batch", "length", "x", "y")),
     "attention": Subject("attention()", _slides("batch", "context", "axis.x")),
-    "generate": Subject("generate()", _slides("slots", "axis.x", "axis.y")),
+    "generate": Subject("generate()", _slides("slots", "axis.x", "axis.y"), grows=True),
     "run": Subject("run()", _slides("batch")),
-    "timeline": Subject("timeline()", (Choose("schedule"), Choose("window"), *_slides("batch", "axis.x"))),
+    "timeline": Subject("timeline()", (Choose("schedule"), Choose("window"), *_slides("batch", "axis.x")), grows=True),
 }

@@ -23,7 +23,7 @@ SLIDERS = f"""
 
 Limits: median at most {MEDIAN_MS:.0f} ms, 95 % at most {SHARE95_MS:.0f} ms. A move begins at its event's own time stamp
 and ends at the second animation frame after the page holds the picture that stays, with its sentence: that frame has
-been painted. Real mouse and keys, a quarter of a second or more between two moves; both settings that were seen before
+been painted. Real mouse and keys, a fifth of a second or more between two moves; both settings that were seen before
 and new ones. `released` is the time from the end of a drag with an event every 16 ms to the picture that stays, the
 slowest control's. `handler` is the kernel's part.
 """
