@@ -38,10 +38,18 @@ def follow(tree: Path, chosen: list[Recipe]) -> str:
         shown = f"tests/setup/seen_{number:02}.txt"
         (tree / shown).write_text(f"{recipe.title}\n\n{recipe.seen}\n", encoding="utf-8")
         asked[-1].insert(0, shown)
+    tidy(tree, chosen)
     made = [command for recipe in chosen for command in recipe.commands if "pytest" not in command]
     for command in dict.fromkeys(made):
         run(tree, [sys.executable, *shlex.split(MAKE.get(command, command))[1:]])
     return run(tree, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together(asked)], 250)
+
+
+def tidy(tree: Path, chosen: list[Recipe]) -> None:
+    """What recipes write passes `make lint`'s ruff; a lesson's cells are laid out for its readers."""
+    files = sorted({file for recipe in chosen for file in recipe.files if file.endswith(".py")})
+    run(tree, [sys.executable, "-m", "ruff", "check", *files])
+    run(tree, [sys.executable, "-m", "ruff", "format", "--check", *(f for f in files if "lessons/src" not in f)])
 
 
 def together(asked: list[list[str]]) -> list[str]:
