@@ -142,10 +142,18 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
                 elif control is not None:
                     value, note = control.clamp(value)
                     self.note(note)
-                    state = self.edit(state, name, value)
+                    state = self._edit(state, name, value)
             self._go(state, released)
             for name in buttons:
                 self.press_run(name) or self.pressed(name)
+
+    def _edit(self, state: State, name: str, value: Any) -> State:
+        """An edit that cannot be is answered all the same: the control goes back to what the picture shows."""
+        try:
+            return self.edit(state, name, value)
+        except LayoutError:
+            self._show_controls()
+            raise
 
     def _asked(self, change: Any) -> None:
         with self.told():

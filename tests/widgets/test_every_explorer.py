@@ -1,4 +1,4 @@
-"""The frame's contract, walked through all explorers without a page: a new one is held to it as soon as it is public."""
+"""The frame's contract, walked through all explorers without a page: a new one is held to it once it is public."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from widgets.controls import Button, Choice
 from widgets.frame import Frame
 from widgets.numbers import ORIGINS
 
-EXPLORERS = [name for name, home in widgets._HOME.items() if home.startswith("widgets.explorers.")]
+EXPLORERS = widgets.EXPLORERS
 WORDS = {"run": ("Run", "Write", "Simulate", "Compile"), "stop": ("Stop",), "device": ("Run on device",)}
 UNIT = r"(?:[KMGTPE]i?B|B|[nµm]?s|[kMGTPE]?FLOPs?(?:/s)?|chip-\w+)"
 QUANTITY = re.compile(rf"\d[\d.,]* {UNIT}\b")
@@ -82,14 +82,8 @@ def test_its_code_gives_the_same_picture(explorer):
 
 def test_a_page_without_a_kernel_has_question_picture_sentence_table_and_call(explorer):
     page = explorer._still_text()
-    parts = (
-        'class="mw-question"',
-        'class="mw-says"',
-        'class="mw-code"',
-        'class="mw-table"',
-        "Run this cell to go live.",
-    )
-    places = [page.index(part) for part in parts]
+    parts = ("mw-question", "mw-says", "mw-code", "mw-table")
+    places = [*(page.index(f'class="{part}"') for part in parts), page.index("Run this cell to go live.")]
     assert places == sorted(places)
     picture = page[places[0] : places[1]].partition("</div>")[2]
     assert len(re.sub(r"<style>.*?</style>", "", picture, flags=re.DOTALL)) > 500

@@ -132,6 +132,17 @@ def test_an_edit_that_comes_to_nothing_leaves_no_note_for_the_next():
     assert frame.sentence == "each device holds 32 [modelled]"
 
 
+def test_an_edit_that_cannot_be_is_answered_and_its_control_goes_back():
+    class Typed(Sharing):
+        def edit(self, state, name, value):
+            raise LayoutError("size 7 is odd")
+
+    frame = Typed()
+    frame.top.press({"size": 7}, released=False)
+    assert (frame.kind, frame.sentence, frame.state["size"]) == ("refused", "size 7 is odd", 64)
+    assert frame.top.row["seen"] == frame.top.edits["number"] and frame.top.row["items"][0]["value"] == 64
+
+
 def test_edits_may_say_more():
     frame = Sharing()
     frame.top.press({"half": "yes"})

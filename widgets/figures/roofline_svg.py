@@ -185,7 +185,7 @@ def _strip(axes: LogAxes, side: Facts, chosen: str) -> Iterator[str]:
                     text_anchor="middle", cls="mw-on-bar") if room > 14 else ""  # fmt: skip
         yield tag("g", tag("title", html.escape(_says(step))), box, words, data_pick=name,
                   data_seconds=f"{step['seconds']:.6g}", data_bound=step["bound"], role="button",
-                  aria_label=_says(step), tabindex=-1 if step["is_local"] else 0)  # fmt: skip
+                  aria_label=_says(step), tabindex=0)  # fmt: skip
         left += room
     yield text(f"{quantity(total, 's')} a layer", axes.width - axes.right, top + 33, 0, 10.5, text_anchor="end")
     for n, bound in enumerate(COLOURS):

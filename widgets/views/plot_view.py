@@ -8,7 +8,7 @@ gets compressed over the widget's channel (no address is fetched, nothing is sav
 page share it. Text colour follows the theme, which static charts cannot do. Plotly's Python is not needed, nor its
 seconds of imports. Without a kernel `still_charts` stands in its place, drawn by us (`figures/chart_svg`).
 
-Measured by `python -m tests.benchmarks slider` (JupyterLab 4.6.6, plotly 7.1.0, Chromium, two cores that were busy
+Measured by `python -m tests.benchmarks charts` (JupyterLab 4.6.6, plotly 7.1.0, Chromium, two cores that were busy
 besides): from Run All to four charts drawn 3.6 s and 20 kB of widget state, with the bundle sent once as 1.5 MB;
 four `FigureWidget`s took 25.6 s and 20.3 MB, since each carries the bundle. Next file to read: `../static`.
 """
