@@ -121,7 +121,7 @@ def test_no_use_of_the_arguments_alone_passes(name):
 @pytest.mark.parametrize("name", CALLED)
 def test_what_a_report_says_passes_nowhere_as_a_constant(name):
     """However few answers there are, no single one is right in all cases of any student."""
-    for seed in ("Ada", *range(4)):
+    for seed in ("Ada", 0, 1):
         said = heard(name, seed)
         assert said, "the check never asked the student's function"
         for constant in said[:8]:
@@ -131,7 +131,7 @@ def test_what_a_report_says_passes_nowhere_as_a_constant(name):
 @pytest.mark.parametrize("name", CALLED)
 def test_what_a_neighbour_answered_does_not_pass(name):
     """Not in the order in which the neighbour was asked."""
-    for seed in range(4):
+    for seed in range(3):
         again = iter(heard(name, "Grace"))
         fails(name, handing(name, lambda *_, again=again: next(again, 0)), seed)
 

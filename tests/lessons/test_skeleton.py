@@ -7,6 +7,7 @@ nothing is run here. Read next: `test_run.py`.
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -15,6 +16,7 @@ import widgets
 from lessons import build
 
 lessons = pytest.mark.parametrize("source", build.sources(), ids=lambda source: source.stem)
+cells_of = functools.cache(build.cells)  # a source is read once
 KINDS = ("fill a line", "write a function", "meet a budget")
 NAMES = sorted({*widgets.EXPLORERS} - {"run"})  # what a lesson calls `run` is mostly a program of its own
 EXPLORERS = re.compile(rf"^({'|'.join(NAMES)})\(", re.MULTILINE)
@@ -22,7 +24,7 @@ EXPLORERS = re.compile(rf"^({'|'.join(NAMES)})\(", re.MULTILINE)
 
 def main_path(source):
     """The cells that everybody reads, in order; a student's, without the view of progress that ends every lesson."""
-    return [cell for cell in build.cells(source) if not {"extra", "solution", "closing"} & set(build.tags(cell))]
+    return [cell for cell in cells_of(source) if not {"extra", "solution", "closing"} & set(build.tags(cell))]
 
 
 def prose(source):
@@ -55,7 +57,7 @@ def exercise_heads(source):
 def test_size(source):
     """12 to 20 code cells, at most 200 lines of them, none above 25, and 1,200 to 2,000 words."""
     assert 12 <= len(code(source)) <= 20
-    solved = [cell for cell in build.cells(source) if cell.cell_type == "code" and "stub" not in build.tags(cell)]
+    solved = [cell for cell in cells_of(source) if cell.cell_type == "code" and "stub" not in build.tags(cell)]
     assert lines(code(source)) <= 200 and lines(solved) <= 200
     long = [cell.source for cell in [*code(source), *solved] if len(cell.source.splitlines()) > 25]
     assert not long, long[0]
@@ -82,7 +84,7 @@ def test_opening(source):
 
 @lessons
 def test_one_setup_cell_before_all_code(source):
-    first, *others = [cell for cell in build.cells(source) if cell.cell_type == "code"]
+    first, *others = [cell for cell in cells_of(source) if cell.cell_type == "code"]
     assert first.source == build.SETUP
     assert not [cell for cell in others if "setup" in build.tags(cell)]
 
