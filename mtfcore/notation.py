@@ -191,7 +191,9 @@ def _axes(value: str, at: int, name: str) -> tuple[str, ...]:
             raise _Fault(where, f"{_quote(word)} is neither a size (digits only) nor a mesh axis ({NAME_RULE})")
         for axis in word if looks_like_run(word) else (word,):
             if axis in found:
-                raise _Fault(where, f"mesh axis {_quote(axis)} stands twice on {name or 'one dimension'}")
+                raise _Fault(
+                    where, f"mesh axis {_quote(axis)} stands twice on {name or 'one dimension'}; write it once"
+                )
             found.append(axis)
     return tuple(found)
 

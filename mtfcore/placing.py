@@ -31,7 +31,8 @@ def placed_by(dims: tuple[Dim, ...], items: tuple[Item, ...]) -> tuple[tuple[Dim
             faults.append(f"no dimension {item.name!r} in this tensor; {nearest(item.name, sizes)}")
         elif item.size is not None and item.size != sizes.get(item.name):
             first = "no size" if sizes[item.name] is None else f"size {sizes[item.name]}"
-            faults.append(f"{item.name} has {first} in the dimensions and size {item.size} where they are placed")
+            faults.append(f"{item.name} has {first} in the dimensions and size {item.size} where they are placed; "
+                          "say it once")  # fmt: skip
         on[item.name] = item.axes or ()
     refuse(faults, f"tensor '{' '.join(map(str, dims))}'")
     return dims, tuple(on.get(dim.name, ()) for dim in dims), on.get(PARTIAL, ())

@@ -97,7 +97,9 @@ def split(t: Tensor, dim: str, into: str, out: str | None = None) -> Tensor:
         why = f"{size} does not divide by {told}" if len(unknown) == 1 else "only one size may be left out"
         raise LayoutError(f"split of {t!r} into '{text}': no size for {', '.join(unknown)}; {why}")
     if volume(parts) != size:
-        raise LayoutError(f"split of {t!r}: {dim} has size {size}, but '{text}' makes {volume(parts)}")
+        raise LayoutError(
+            f"split of {t!r}: {dim} has size {size}, but '{text}' makes {volume(parts)}; leave one size out"
+        )
     return _replaced(t, [dim], text, out, "split")
 
 

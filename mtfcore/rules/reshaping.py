@@ -35,7 +35,7 @@ def groups(before: tuple[Dim, ...], after: tuple[Dim, ...]) -> tuple[Group, ...]
     if total != wanted:
         raise LayoutError(
             f"reshape '{_text(before)}' ({total} elements) to '{_text(after)}' ({wanted} elements): "
-            "the numbers of elements differ"
+            "the numbers of elements differ; give sizes with the same product"
         )
     found, left, right = [], list(before), list(after)
     while left or right:
