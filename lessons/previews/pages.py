@@ -46,9 +46,7 @@ def page(notebook: NotebookNode, source: Path) -> str:
 
 def body(notebook: NotebookNode) -> str:
     """The cells as HTML, with links to the other pages in place of notebooks."""
-    exporter = HTMLExporter(
-        template_name="template", extra_template_basedirs=[str(HERE)], exclude_anchor_links=True, enable_mathjax=False
-    )
+    exporter = HTMLExporter(template_name="template", extra_template_basedirs=[str(HERE)], exclude_anchor_links=True)
     made, _ = exporter.from_notebook_node(notebook)
     return _LESSON.sub(r'href="\1.html"', made)
 
