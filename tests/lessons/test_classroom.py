@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lessons import build
 from widgets.learning import classroom as module
 from widgets.learning.class_facts import HONEST
 from widgets.learning.class_text import FORMULA
@@ -322,3 +323,19 @@ def test_reading_a_class_loads_no_jax(give):
 
     words = f"from widgets import classroom; classroom({str(give('a.json', GOOD))!r})._repr_html_(); import sys"
     subprocess.run([sys.executable, "-c", f"{words}; assert 'jax' not in sys.modules"], check=True, timeout=60)
+
+
+def test_the_teachers_notebook_is_generated_and_writes_a_page_and_a_table(give, tmp_path, monkeypatch):
+    path = build.HERE / "teaching" / "classroom.ipynb"
+    text = dict(build.texts())[path]
+    assert path.read_text(encoding="utf-8") == text, "run `make lessons`"
+    (tmp_path / "exports").mkdir()
+    give("exports/a.json", GOOD)
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    names = {"display": shown.append}
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert [student.name for student in shown[0].students] == ["Ada"]
+    assert "Ada" in (tmp_path / "class.html").read_text(encoding="utf-8") and (tmp_path / "class.csv").is_file()
