@@ -109,6 +109,7 @@ def _ends(axes: LogAxes, facts: Facts, phase: str) -> Iterator[str]:
     """Chips and batch at both ends of each line, where there is room beside the marks."""
     (x, y), labels = AT[phase], Labels(axes.width, axes.height - axes.bottom, 9.5)
     points = facts["points"]
+    labels.block((0.0, 0.0, axes.left, axes.height))  # the values of the axis
     for line in facts["lines"][phase]:
         for n in line["at"]:
             labels.avoid(axes.x(points[n][x]), axes.y(points[n][y]), 4)

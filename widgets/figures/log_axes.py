@@ -61,7 +61,9 @@ class LogAxes:
         yield text(title, 4, 14, self.width - 4, 12, font_weight="bold")
         for value in ticks(self.x_range):
             yield tag("path", d=f"M{self.x(value):.1f} {low}V{high}", stroke=GREY, stroke_opacity=0.25)
-            yield text(quantity(value, self.x_unit), self.x(value), low + 13, 0, 11, text_anchor="middle")
+            words = quantity(value, self.x_unit)
+            at = min(self.x(value), self.width - 3.2 * len(words))  # the last one stays whole
+            yield text(words, at, low + 13, 0, 11, text_anchor="middle")
         for value in ticks(self.y_range):
             yield tag("path", d=f"M{self.left} {self.y(value):.1f}H{self.width - self.right}", stroke=GREY,
                       stroke_opacity=0.25)  # fmt: skip

@@ -65,8 +65,10 @@ def _roof(axes: LogAxes, roof: Mapping[str, float]) -> Iterator[str]:
     yield tag("path", d=axes.path([(knee, roof["peak"]), (high, roof["peak"])]), fill="none", stroke=COMPUTE,
               stroke_width=2.5)  # fmt: skip
     peak = f"peak {quantity(roof['peak'], 'FLOP/s')} (published)"
-    yield text(peak, axes.x(high) - 2, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="end")
-    yield text(f"ridge {quantity(knee)}", axes.x(knee) - 20, axes.y(roof["peak"]) - 5, 0, 10, text_anchor="middle")
+    line = axes.y(roof["peak"])
+    above = line - 14 if line - 14 > axes.top + 8 else line - 5  # of the marks on the roof, if there is room
+    yield text(peak, axes.x(high) - 2, above, 0, 10, text_anchor="end")
+    yield text(f"ridge {quantity(knee)}", axes.x(knee) - 20, above, 0, 10, text_anchor="middle")
     rise = axes.y(floor) - axes.y(10 * floor)
     angle = -math.degrees(math.atan2(rise, axes.x(10 * low) - axes.x(low)))
     x, y = axes.x(start * 3), axes.y(start * 3 * roof["hbm"]) - 6
