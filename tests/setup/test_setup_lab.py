@@ -35,14 +35,9 @@ def setup(monkeypatch, tmp_path):
     return module
 
 
-BEFORE_INSTALLING = [
-    "setup_lab.py",
-    "lessons/__init__.py",
-    *(
-        f"lessons/setting_up/{name}.py"
-        for name in ("__init__", "basics", "environment", "downloads", "lab", "versions")
-    ),
-]
+AFTER_INSTALLING = {"bundle.py", "bundle_target.py"}  # run by the environment's own Python
+PARTS = {path.name for path in (ROOT / "lessons" / "setting_up").glob("*.py")} - AFTER_INSTALLING
+BEFORE_INSTALLING = ["setup_lab.py", "lessons/__init__.py", *sorted(f"lessons/setting_up/{name}" for name in PARTS)]
 
 
 @pytest.mark.parametrize("name", BEFORE_INSTALLING)
