@@ -44,7 +44,7 @@ BEFORE_INSTALLING = ["setup_lab.py", "lessons/__init__.py", *sorted(f"lessons/se
 def test_only_the_standard_library_is_imported(name):
     tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0}
     ours = {name for name in names if name.startswith("lessons.setting_up")}
     assert {name.split(".")[0] for name in names - ours} <= sys.stdlib_module_names
     assert {f"{one.replace('.', '/')}.py" for one in ours} <= {*BEFORE_INSTALLING, "lessons/setting_up.py"}
