@@ -10,7 +10,7 @@ import widgets
 
 pytest.importorskip("playwright")
 
-from tests.benchmarks.in_browser import arithmetic, lessons, limits, subjects, table
+from tests.benchmarks.in_browser import arithmetic, lessons, limits, needed, subjects, table
 from tests.benchmarks.in_browser.pages import ROOT
 
 ROW = {
@@ -97,3 +97,16 @@ def test_lessons_with_an_explorer_are_seen():
         notebook = json.loads(path.read_text(encoding="utf-8"))
         (place,) = lessons.explorers(notebook)
         assert "".join(notebook["cells"][place]["source"]).startswith("slices(")
+
+
+def test_an_explorer_needs_the_cells_that_make_its_names():
+    cells = [
+        "import mtfcore as mtf",
+        "size = 3",
+        "",
+        "other = 1",
+        "def double(n):\n    return n * size",
+        "slices(double)",
+    ]
+    assert needed.needed(cells, 5) == [1, 4, 5]
+    assert needed.needed(["d = {}", "d['x'] = 1", "e = 2", "slices(d)"], 3) == [0, 1, 3]

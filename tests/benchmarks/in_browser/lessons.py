@@ -2,8 +2,8 @@
 
 The solved notebooks are run: a student's when all exercises are done, so nothing a student runs takes longer. CPU is
 that of the kernel and of every process that it started. The first picture is timed from the moment the lesson's
-address is opened, with Run All as soon as the kernel is ready and the page scrolled to the explorer, until its picture
-is painted. Next file to read: starting.py.
+address is opened until its first explorer is painted: the setup cell is run as soon as the kernel is ready, then the
+explorer's own cell and those that it needs (needed.py). Then comes Run All. Next file to read: starting.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
+from .needed import needed
 from .pages import (
     ROOT,
     Lab,
@@ -36,7 +37,14 @@ from .subjects import SUBJECTS
 SECONDS = 300.0  # a lesson that hangs is an error, not a time
 CPU = """(lambda psutil: sum(sum(one.cpu_times()[:4]) for one in [psutil.Process()])
   + sum(sum(one.cpu_times()[:2]) for one in psutil.Process().children(recursive=True)))(__import__('psutil'))"""
-SHOW = """n => window.jupyterapp.shell.currentWidget.content.scrollToItem(n)"""
+RUN_CELLS = """async places => {
+  const { content } = window.jupyterapp.shell.currentWidget;
+  for (const place of places) {
+    content.activeCellIndex = place;
+    await content.scrollToItem(place);
+    await window.jupyterapp.commands.execute('notebook:run-cell');
+  }
+}"""
 # resolves when the picture has been painted
 PAINTED = """async () => {
   const views = () => [...document.querySelectorAll('.mw-live:not(.mw-top)')];
@@ -76,9 +84,9 @@ def row_of(browser: Browser, lab: Lab, path: Path) -> dict[str, Any]:
     page, begun = new_page(browser), time.perf_counter()
     open_notebook(page, lab, path.name)
     wait_ready(page)
+    first = first_picture(page, json.loads(text), begun)
     started = time.perf_counter()
     run_all(page)
-    first = first_picture(page, explorers(json.loads(text)), begun)
     wait_done(page, SECONDS)
     wall, cpu = time.perf_counter() - started, float(ask(page, CPU))
     if wrong := error_outputs(page):
@@ -88,14 +96,21 @@ def row_of(browser: Browser, lab: Lab, path: Path) -> dict[str, Any]:
     return {"wall": wall, "cpu": cpu, "first_picture": first, "n_bytes": copy.stat().st_size}
 
 
-def first_picture(page: Page, cells: Sequence[int], begun: float) -> float | None:
+def first_picture(page: Page, notebook: dict[str, Any], begun: float) -> float | None:
     """Seconds until the first explorer's picture stands in the page; None where a lesson has none."""
-    if not cells:
+    cells, places = notebook["cells"], explorers(notebook)
+    if not places:
         return None
-    page.evaluate(SHOW, cells[0])
+    texts = ["".join(cell["source"]) if cell["cell_type"] == "code" else "" for cell in cells]
+    page.evaluate(RUN_CELLS, sorted({*setup_cells(notebook), *needed(texts, places[0])}))
     if not page.evaluate(PAINTED):
         raise RuntimeError("the first explorer has drawn nothing")
     return time.perf_counter() - begun
+
+
+def setup_cells(notebook: dict[str, Any]) -> list[int]:
+    """Where the setup cell is."""
+    return [n for n, cell in enumerate(notebook["cells"]) if "setup" in cell["metadata"].get("tags", ())]
 
 
 def explorers(notebook: dict[str, Any]) -> list[int]:

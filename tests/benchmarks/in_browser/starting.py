@@ -10,13 +10,11 @@ import json
 import time
 from typing import Any
 
-from .lessons import explorers, first_picture
-from .pages import ROOT, a_browser, a_lab, end_kernel, new_page, open_notebook, run_all, wait_ready
+from .lessons import RUN_CELLS, first_picture, setup_cells
+from .pages import ROOT, a_browser, a_lab, end_kernel, new_page, open_notebook, wait_ready
 
 REPEATS = 3
 FIRST_LESSON = "00_start_here.ipynb"
-RAN = """n => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model)
-  .filter(model => model.type === 'code')[n].executionCount"""
 
 
 def measured() -> list[dict[str, float]]:
@@ -46,10 +44,10 @@ def once(browser: Any) -> dict[str, float]:
         shown = time.perf_counter()
         wait_ready(page)
         ready = time.perf_counter()
-        run_all(page)
-        page.wait_for_function(RAN, arg=0)
+        notebook = json.loads(text)
+        page.evaluate(RUN_CELLS, setup_cells(notebook))
         ran = time.perf_counter()
-        picture = first_picture(page, explorers(json.loads(text)), up)
+        picture = first_picture(page, notebook, up)
         end_kernel(page)
     assert picture is not None
     return {

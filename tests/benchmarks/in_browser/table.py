@@ -24,15 +24,16 @@ SLIDERS = f"""
 Limits: median at most {MEDIAN_MS:.0f} ms, 95 % at most {SHARE95_MS:.0f} ms. A move begins at its event's own time stamp
 and ends at the second animation frame after the page holds the picture that stays, with its sentence: that frame has
 been painted. Real mouse and keys, a fifth of a second or more between two moves; both settings that were seen before
-and new ones. `released` is the time from the end of a drag with an event every 16 ms to the picture that stays, the
-slowest control's. `handler` is the kernel's part.
+and new ones. `released` is the time from the end of a drag of the first slider, with an event every 16 ms, to the
+picture that stays. `handler` is the kernel's part.
 """
 LESSONS = f"""
 ## Lessons
 
 Limits: at most {CPU_SECONDS:.0f} s of CPU, first picture within {FIRST_PICTURE_SECONDS:.0f} s of opening the lesson.
 The solved notebooks, Run All: a student's when all exercises are done. CPU is the kernel's and of every process that it
-started. The first picture is that of the first explorer, all cells above it run. Size: the file with its outputs.
+started. The first picture is that of the first explorer, with the setup cell and the cells that it needs, timed from
+opening the lesson. Size: the file with its outputs.
 """
 START = f"""
 ## From `make lab` to the first picture
