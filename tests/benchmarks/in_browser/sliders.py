@@ -23,7 +23,7 @@ from .pages import ask, browser_and_lab, do
 from .subjects import SUBJECTS, Choose, Move, Slide, Subject, Walk
 
 WATCH = (Path(__file__).parent / "watch.js").read_text(encoding="utf-8")
-MOVES = 42  # of each explorer, over all its controls
+MOVES = 40  # of each explorer, over all its controls
 PACE = [200, 100, 4000]  # milliseconds: between moves at least; without a change until settled; at most
 STEPS_OF_A_DRAG, SECONDS_OF_A_STEP = 60, 0.016
 REST_MS = 1500  # what a release has started gets so long, then it is stopped
@@ -82,7 +82,7 @@ def row_of(page: Page, number: int, subject: Subject) -> dict[str, Any]:
     """One explorer shown, moved, and taken away."""
     page.evaluate(RUN_CELL, number)
     page.wait_for_function(STANDS)
-    do(page, "known(15); handled.clear()")
+    do(page, "known(10); handled.clear()")
     page.wait_for_timeout(500)
     moves, drags = move_all(page, subject)
     times = {move.name: list(filter(None, map(painted, of_control(moves, move)))) for move in subject.moves}
@@ -110,7 +110,7 @@ def move_all(page: Page, subject: Subject) -> tuple[list[dict[str, Any]], list[d
     each, moves, drags = -(-MOVES // len(subject.moves)), [], []
     for move in subject.moves:
         moves += [{"name": move.name, **one} for one in moved(page, move, each)]
-        if isinstance(move, Slide):
+        if isinstance(move, Slide) and not drags:  # the first slider: eight minutes are for everything
             drags.append(dragged(page, page.locator(move.selector).first))
     return moves, drags
 

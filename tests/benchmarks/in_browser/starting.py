@@ -13,7 +13,7 @@ from typing import Any
 from .lessons import RUN_CELLS, first_picture, setup_cells
 from .pages import ROOT, a_browser, a_lab, end_kernel, new_page, open_notebook, wait_ready
 
-REPEATS = 3
+REPEATS = 2
 FIRST_LESSON = "00_start_here.ipynb"
 
 
