@@ -138,7 +138,7 @@ def constant(graph: Graph, value: float | bool, dtype: str) -> Tensor:
     return graph.add(Op("constant", (), (), dtype, {"value": number}))
 
 
-_ALIKE = """`operands`: tensors of one function, and numbers; one counts everywhere along what it lacks.
+_OPERANDS = """`operands`: tensors of one function, and numbers; one counts everywhere along what it lacks.
 `out`: its dimensions, and where it lies if that is said exactly ("batch:rows io"); otherwise the layout decides.
 
 Raises `LayoutError` for other numbers of operands, for sizes or dtypes that do not go together, and for a result that
@@ -153,7 +153,7 @@ def _named(fn: str, doc: str) -> Callable[..., Tensor]:
         return elementwise(fn, *operands, out=out)
 
     operation.__name__ = operation.__qualname__ = fn
-    operation.__doc__ = f"{doc}\n\n{_ALIKE}"
+    operation.__doc__ = f"{doc}\n\n{_OPERANDS}"
     return operation
 
 

@@ -22,6 +22,7 @@ from mtfcore.rules.operations import PLANNERS
 from mtfcore.rules.pruning import needed
 from mtfcore.rules.questions import Question
 from mtfcore.rules.resharding import shortest
+from mtfcore.rules.wanted import exact, summable
 from mtfcore.sharding import Axes, Sharding
 from mtfcore.steps import Port, Program, Step, held_bytes
 from mtfcore.tensor import Graph, Like, Op
@@ -47,9 +48,7 @@ class Planner:
         self.loops: dict[int, dict[int, list[tuple[Sharding, int]]]] = {}  # loop → what it makes, place by place
         self.by_place: list[tuple[int, Port]] = []  # of a loop's body: outputs, each in every form
         self.homes: dict[int, Sharding] = {}  # tensor → where its cotangent belongs, if not where it is placed
-        self.everywhere: dict[int, Any] = {
-            id(graph): self
-        }  # graph → its planner, those around and inside loops included
+        self.planners: dict[int, Any] = {id(graph): self}  # graph → its planner, those around and inside loops included
 
     # ---- the walk
 
@@ -99,8 +98,8 @@ class Planner:
     def inner(self, body: Graph) -> Planner:
         """A planner for the body of a loop."""
         sub = Planner(body, self.mesh, self.layout, self.search)
-        self.everywhere[id(body)] = sub
-        sub.everywhere = self.everywhere
+        self.planners[id(body)] = sub
+        sub.planners = self.planners
         return sub
 
     def input_places(self, place: Mapping[str, str | Sharding]) -> list[Sharding]:
@@ -109,7 +108,7 @@ class Planner:
         for name, number in self.graph.inputs.items():
             dims, given = self.graph.ops[number].dims, place.get(name)
             try:
-                s = self.layout.place(dims, self.mesh) if given is None else _exact(dims, given)
+                s = self.layout.place(dims, self.mesh) if given is None else exact(dims, given)
                 found.append(summable(s.check(self.mesh).without(self.ones), self.graph.ops[number].dtype))
             except LayoutError as error:
                 faults.append(f"input {name}: {error}")
@@ -138,7 +137,7 @@ class Planner:
 
     def home(self, graph: Graph, number: int) -> Sharding:
         """Where the cotangent of a tensor of this graph, or of one around it, belongs."""
-        planner = self.everywhere[id(graph)]
+        planner = self.planners[id(graph)]
         return planner.homes.get(number, planner.placed[number])
 
     def other_forms(self, number: int) -> tuple[Sharding, ...]:
@@ -243,19 +242,3 @@ class Planner:
 
     def local_shape(self, s: Sharding) -> list[int]:
         return [sure(dim.size) // self.mesh.group_size(on) for dim, on in zip(s.dims, s.axes, strict=True)]
-
-
-def summable(s: Sharding, dtype: str) -> Sharding:
-    """The sharding itself; refuses partial sums of truth values."""
-    if s.partial and dtype == "bool":
-        raise LayoutError(f"tensor '{s}' is bool, which has no sums, and so no partial ones; leave partialsum out")
-    return s
-
-
-def _exact(dims: tuple, given: str | Sharding) -> Sharding:
-    if not isinstance(given, Sharding):
-        return Sharding(dims, given)
-    sizes = {dim.name: dim.size for dim in dims}
-    other = [dim for dim in given.dims if dim.name in sizes and dim.size not in (None, sizes[dim.name])]
-    refuse([f"{dim.name} has size {sizes[dim.name]}, the sharding given says {dim}" for dim in other])
-    return Sharding(dims, given.text())

@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from mtfcore import partition_specs
 from mtfcore.dims import Dim, DimsLike, parse_dims
 from mtfcore.dtypes import itemsize
 from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.mesh import DeviceLike, Mesh, as_mesh
 from mtfcore.notation import (
-    NAME_RULE,
     PARTIAL,
     format_items,
     format_paper,
-    is_name,
-    looks_like_run,
     parse,
     parse_paper,
 )  # fmt: skip
@@ -106,20 +104,8 @@ class Sharding:
 
         Raises `LayoutError` for more entries than dimensions.
         """
-        dims, entries = parse_dims(dims), _entries(spec)
-        if len(entries) > len(dims):
-            raise LayoutError(f"{spec} has {len(entries)} entries for the {len(dims)} dimensions {_names(dims)}")
-        axes: list[Any]
-        axes = [() if entry is None else (entry,) if isinstance(entry, str) else entry for entry in entries]
-        partial = tuple(sorted(getattr(spec, "unreduced", ())))
-        faults = [
-            f"{axis!r:.200} cannot name a mesh axis: {NAME_RULE}, and no run such as 'xyz'"
-            for on in (*axes, partial)
-            for axis in (on if isinstance(on, (tuple, list)) else (on,))
-            if not is_name(axis) or looks_like_run(axis)
-        ]
-        refuse(faults, f"{spec!r:.200}")
-        return cls.of(dims, (*axes, *[()] * (len(dims) - len(axes))), partial)
+        dims = parse_dims(dims)
+        return cls.of(dims, *partition_specs.read(dims, spec))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -215,14 +201,7 @@ class Sharding:
 
     def partition_spec(self) -> PartitionSpec:
         """The same placement as a `jax.sharding.PartitionSpec` (which cannot say partial sums: refused)."""
-        if self.partial:
-            raise LayoutError(
-                f"a PartitionSpec says where dimensions lie, not the partial sums of '{self}'; reduce them first, "
-                f"e.g. mtf.reshard(t, '{format_items(self.names, self.axes)}')"
-            )
-        from jax.sharding import PartitionSpec
-
-        return PartitionSpec(*[None if not on else on[0] if len(on) == 1 else on for on in self.axes])
+        return partition_specs.written(self.names, self.axes, self.partial, str(self))
 
     def named_sharding(self, devices: Any) -> NamedSharding:
         """The same placement as a `jax.sharding.NamedSharding`.
@@ -296,14 +275,3 @@ class Sharding:
 def _made(dims: tuple[Dim, ...], axes: tuple[Axes, ...], partial: Axes) -> Sharding:
     """One object for each sharding that the rules ask for again and again."""
     return object.__new__(Sharding)._set(dims, axes, partial)
-
-
-def _entries(spec: object) -> tuple[object, ...]:
-    found = getattr(spec, "partitions", spec)  # a spec with unreduced axes does not iterate
-    if not isinstance(found, (tuple, list)):
-        raise LayoutError(f"expected a PartitionSpec such as P('x', None), got {type(spec).__name__}: {spec!r:.200}")
-    return tuple(found)
-
-
-def _names(dims: tuple[Dim, ...]) -> str:
-    return ", ".join(dim.name for dim in dims) or "(none)"

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from mtfcore.compiling.messages import Ended, Stopped, TooLate, receive, send
-from mtfcore.compiling.turns import Turns
+from mtfcore.compiling.turns import CompilerSlots
 from mtfcore.errors import DeviceError, sure
 from mtfcore.platforms import ANSWERS
 
 IDLE_SECONDS = 600.0  # after so long without a request the child ends
-GET = (
+HOW_TO_GET_IT = (
     "libtpu, the compiler for TPUs, is not installed; it comes with `make lab` on Linux with an x86-64 processor, "
     "or: pip install libtpu (Google Cloud's terms). Without it, mtf.price prices the same program, and what was "
     "compiled before is shown by `python -m tpu_runs papers` and in the explorers"
@@ -88,7 +88,7 @@ class Worker:
     def ask(self, request: dict[str, Any], seconds: float | None = None, wait: Wait = NO_WAIT) -> dict[str, Any]:
         """The child's answer; `DeviceError` if it ends, is stopped, or has none after so many seconds of its own."""
         if not has_compiler():
-            raise DeviceError(GET)
+            raise DeviceError(HOW_TO_GET_IT)
         if wait.is_stopped():
             raise DeviceError(STOPPED)
         with self._own_turn(wait):
@@ -141,7 +141,7 @@ class Worker:
     def _start(self, wait: Wait) -> None:
         self.close()
         self._stopped = False
-        slot = Turns().take(wait.told, lambda: self._stopped or wait.is_stopped())
+        slot = CompilerSlots().take(wait.told, lambda: self._stopped or wait.is_stopped())
         try:
             self._spawn([slot.fileno()] if slot else [])
         finally:

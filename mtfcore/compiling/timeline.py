@@ -26,7 +26,7 @@ from mtfcore.errors import LayoutError, nearest, sure
 if TYPE_CHECKING:
     from mtfcore.compiling.report import CompiledReport
 
-WHICH = ("layer", "step")
+VIEWS = ("layer", "step")
 COMPUTE = "compute"  # the lane of what computes or moves within a device; the others are named after mesh axes
 ARROWS = {1: "→", -1: "←"}
 
@@ -127,8 +127,8 @@ def timeline(report: CompiledReport, which: str = "layer") -> Timeline:
 
     `LayoutError` where the compiler refused the program, or where there is no loop to show a turn of.
     """
-    if which not in WHICH:
-        raise LayoutError(f"no timeline of {which!r:.40}; {nearest(str(which), WHICH)}")
+    if which not in VIEWS:
+        raise LayoutError(f"no timeline of {which!r:.40}; {nearest(str(which), VIEWS)}")
     walk = walked(report.schedule, report.collectives, report.wiring)
     drawn, turns = (walk, 1) if which == "step" else layer(walk)
     axes = [axis for axis, size in report.program.mesh.axes if size > 1]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mtfcore.compiling.timeline import COMPUTE, WHICH, Bar, Timeline
+from mtfcore.compiling.timeline import COMPUTE, VIEWS, Bar, Timeline
 from mtfcore.compiling.timing import ORIGIN, Took
 from mtfcore.counting.facts import KINDS
 from mtfcore.errors import refuse
@@ -115,7 +115,7 @@ def _faults(data: object) -> Iterator[str]:
         yield f'it is an object with "timeline": {SCHEMA}, not {data!r:.60}'
         return
     tests = {
-        "which": lambda v: v in WHICH, "program": _is_text, "topology": _is_text,
+        "which": lambda v: v in VIEWS, "program": _is_text, "topology": _is_text,
         "lanes": lambda v: _is_list(v, _is_text) and len(v) > 0 and v[0] == COMPUTE and len(set(v)) == len(v),
         "turns": lambda v: _is_count(v) and v > 0, "clock_hz": lambda v: _is_time(v) and v > 0,
         "took": lambda v: _is_list(v, _is_time) and len(v) == 3,

@@ -1,6 +1,6 @@
 """Turns on a shared machine: each compiler takes about 450 MB, so where there is room for no more the next one waits.
 
-    >>> slot = Turns().take(told=print)
+    >>> slot = CompilerSlots().take(told=print)
     waiting for 3 other compilers
     >>> slot.close()
 
@@ -33,7 +33,7 @@ DOOR_SECONDS = 2.0  # whoever holds the door longer than this has been stopped
 SET_BY = "MESHWORK_COMPILERS"
 
 
-class Turns:
+class CompilerSlots:
     """The slots that all compilers of one user share."""
 
     def __init__(self, folder: Path | None = None, machine: Machine | None = None) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 from mtfcore.compiling.messages import Ended, Stopped, TooLate, receive, send
 from mtfcore.compiling.slices import Target
-from mtfcore.compiling.turns import Turns
+from mtfcore.compiling.turns import CompilerSlots
 
 SHORT_IDLE_SECONDS = 1.0  # while somebody waits for room
 
@@ -41,7 +41,7 @@ def main(idle_seconds: float) -> None:
 
 def _makes_room() -> Callable[[], bool]:
     """Whether it has idled long enough and somebody waits; not all that idle go at once for one who waits."""
-    turns, from_ = Turns(), time.monotonic() + SHORT_IDLE_SECONDS * (1 + os.getpid() % 10 / 10)
+    turns, from_ = CompilerSlots(), time.monotonic() + SHORT_IDLE_SECONDS * (1 + os.getpid() % 10 / 10)
     return lambda: time.monotonic() > from_ and turns.is_wanted()
 
 

@@ -38,7 +38,7 @@ NEVER = -1e9  # a score for what may not be seen: finite, so that gradients are 
 HALF = ("bf16", "f16")
 
 
-class Turns(NamedTuple):
+class Rotation(NamedTuple):
     """Rotary positions: dtype[L, D/2] cosines and sines of each position's angles."""
 
     cos: Tensor
@@ -46,7 +46,7 @@ class Turns(NamedTuple):
 
 
 def block(
-    cfg: Config, x: Tensor, w: Weights, *, see: Tensor | None = None, turns: Turns | None = None,
+    cfg: Config, x: Tensor, w: Weights, *, see: Tensor | None = None, turns: Rotation | None = None,
     memory: Tensor | None = None, see_memory: Tensor | None = None, drop: Drop | None = None, core: Core | None = None,
     pins: Pins = FREE,
 ) -> Tensor:  # fmt: skip
@@ -108,7 +108,7 @@ def feedforward(cfg: Config, x: Tensor, w: Weights, pins: Pins = FREE) -> Tensor
 
 def attention(
     cfg: Config, x: Tensor, w: Weights, prefix: str = "", *, memory: Tensor | None = None, see: Tensor | None = None,
-    turns: Turns | None = None, core: Core | None = None, pins: Pins = FREE,
+    turns: Rotation | None = None, core: Core | None = None, pins: Pins = FREE,
 ) -> Tensor:  # fmt: skip
     """Attention of x to itself, or to `memory` (`B S E`); the sum over heads may still be partial."""
     q = queries(x, w, prefix, turns, pins)
@@ -122,14 +122,14 @@ def attention(
     return project_out(attend(cfg, q, k, v, see), w, prefix, pins)
 
 
-def queries(x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE) -> Tensor:
+def queries(x: Tensor, w: Weights, prefix: str = "", turns: Rotation | None = None, pins: Pins = FREE) -> Tensor:
     """`B L H D`, or `B L K G D` where the weights have their heads in groups."""
     q = _projected(x, w, f"{prefix}wq", f"{prefix}bq", pins)
     return rotated(q, turns) if turns else q
 
 
 def keys_values(
-    x: Tensor, w: Weights, prefix: str = "", turns: Turns | None = None, pins: Pins = FREE
+    x: Tensor, w: Weights, prefix: str = "", turns: Rotation | None = None, pins: Pins = FREE
 ) -> tuple[Tensor, Tensor]:
     """Keys and values of x, with the heads that their weights have: H (multihead), K (grouped) or none (multiquery)."""
     names, biases = ((f"{prefix}{kind}k", f"{prefix}{kind}v") for kind in "wb")
@@ -184,17 +184,17 @@ def causal(like: Tensor, keys: str = "S") -> Tensor:
     return mtf.logical_not(mtf.greater(there, here, out=f"L {keys}"))
 
 
-def rotary(cfg: Config, at: Tensor, dtype: str) -> Turns:
+def rotary(cfg: Config, at: Tensor, dtype: str) -> Rotation:
     """The turns of positions `at` (i32): pair j of a head turns by position · base^(-2j/D) (arXiv 2104.09864)."""
     half = cfg.head_size // 2
     pair = mtf.cast(mtf.index(Dim("pairs", half), at), "f32")
     speed = mtf.exp(pair * (-math.log(cfg.rotary_base) / half))
     angles = mtf.multiply(mtf.cast(at, "f32"), speed, out=" ".join([*at.names, "pairs"]))
     angles = regrouped(angles, "pairs", (Dim("D", half),))  # a layout's rule for D speaks of whole heads
-    return Turns(as_dtype(mtf.cos(angles), dtype), as_dtype(mtf.sin(angles), dtype))
+    return Rotation(as_dtype(mtf.cos(angles), dtype), as_dtype(mtf.sin(angles), dtype))
 
 
-def rotated(t: Tensor, turns: Turns) -> Tensor:
+def rotated(t: Tensor, turns: Rotation) -> Tensor:
     """Each pair (element j of the first half of D, element j of the second) turned by its position's angle."""
     half, (cos, sin) = sure(t.dim("D").size) // 2, turns
     a, b = mtf.slice(t, "D", 0, half), mtf.slice(t, "D", half, 2 * half)

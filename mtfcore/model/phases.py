@@ -23,7 +23,7 @@ from mtfcore.dims import Dim
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.functions import Function
 from mtfcore.mesh import Mesh, as_mesh
-from mtfcore.model.block import Turns, as_dtype, block, causal, normalise, regrouped, rotary
+from mtfcore.model.block import Rotation, as_dtype, block, causal, normalise, regrouped, rotary
 from mtfcore.model.configs import Config, config
 from mtfcore.model.params import KV_HEADS
 from mtfcore.model.past import Keys, attend_parts, new_keys, quantised
@@ -175,7 +175,7 @@ def layers(cfg: Config, given: Weights, x: Tensor, pins: Pins, past: int | Tenso
 
 
 def one_layer(
-    cfg: Config, x: Tensor, w: Mapping[str, Tensor], pins: Pins, turns: Turns | None, see: Tensor | None, kept: str,
+    cfg: Config, x: Tensor, w: Mapping[str, Tensor], pins: Pins, turns: Rotation | None, see: Tensor | None, kept: str,
     kept_see: Tensor | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The block, looking at cached keys and values too (those that `kept_see` has); and the new ones."""

@@ -47,7 +47,7 @@ class Letters:
         return TextStream(self, special)
 
 
-class Turns:
+class LetterTurns:
     """Its template: one turn behind the other, each with its end; `>` stands before what is asked."""
 
     def __init__(self, tokenizer: Letters) -> None:
@@ -73,4 +73,4 @@ def untrained_model(seed: int = 0) -> LoadedModel:
     params = initial(cfg, seed)
     params["softmax"] = params["softmax"] * LOUD
     letters = Letters()
-    return LoadedModel(cfg, params, letters, Turns(letters), "random weights; its words mean nothing")
+    return LoadedModel(cfg, params, letters, LetterTurns(letters), "random weights; its words mean nothing")

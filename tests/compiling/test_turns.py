@@ -15,14 +15,14 @@ from compiling.compiled import needs_compiler, small_report
 import mtfcore as mtf
 from mtfcore.compiling import turns
 from mtfcore.compiling.process import WORKER, Wait, Worker
-from mtfcore.compiling.turns import CHILD_BYTES, FOR_OTHERS, Turns, waiting_words
+from mtfcore.compiling.turns import CHILD_BYTES, FOR_OTHERS, CompilerSlots, waiting_words
 from mtfcore.machine import Machine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no compiler on Windows, nor such locks")
 
 
-def limited(folder: Path, slots: int) -> Turns:
-    return Turns(folder, Machine(environment={turns.SET_BY: str(slots)}))
+def limited(folder: Path, slots: int) -> CompilerSlots:
+    return CompilerSlots(folder, Machine(environment={turns.SET_BY: str(slots)}))
 
 
 class Watch:
@@ -122,21 +122,21 @@ def test_slots_follow_from_memory_and_cores(monkeypatch):
     machine = Machine(environment={})
     for free, taken, slots in ((0, 0, 1), (0, 3, 3), (2 * CHILD_BYTES, 1, 3), (99 * CHILD_BYTES, 0, 8)):
         machine.free_memory = lambda free=free: (free + FOR_OTHERS, 0)
-        assert Turns(machine=machine).slots(taken) == slots
+        assert CompilerSlots(machine=machine).slots(taken) == slots
     machine.environment = {turns.SET_BY: "3"}
-    assert Turns(machine=machine).slots(0) == 3
+    assert CompilerSlots(machine=machine).slots(0) == 3
 
 
 def test_where_nothing_can_be_locked_nobody_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(turns, "DOOR_SECONDS", 0.02)
-    assert Turns(tmp_path / "missing").take() is None
+    assert CompilerSlots(tmp_path / "missing").take() is None
     given = tmp_path / "given"
     given.mkdir()
-    made = Turns(machine=Machine(environment={"XDG_RUNTIME_DIR": str(given)})).folder
+    made = CompilerSlots(machine=Machine(environment={"XDG_RUNTIME_DIR": str(given)})).folder
     assert made == given / f"meshwork-{os.getuid()}" and made.stat().st_mode & 0o777 == 0o700
     monkeypatch.setattr(os, "getuid", lambda: -5)  # somebody else's folder of that name
     (given / "meshwork--5").mkdir()
-    assert Turns(machine=Machine(environment={"XDG_RUNTIME_DIR": str(given)})).folder is None
+    assert CompilerSlots(machine=Machine(environment={"XDG_RUNTIME_DIR": str(given)})).folder is None
 
 
 def test_words():
@@ -196,7 +196,7 @@ class TestWithTheCompiler:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         monkeypatch.setenv("MESHWORK_COMPILERS", "1")
         worker, stop, watch = Worker(60), threading.Event(), Watch()
-        taken = Turns().take()
+        taken = CompilerSlots().take()
         thread, result = in_thread(worker.ask, {}, None, Wait(watch, stop.is_set))
         assert watch.waits.wait(20)
         behind, own = Watch(), threading.Event()

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.compiling.process import GET, has_compiler
+from mtfcore.compiling.process import HOW_TO_GET_IT, has_compiler
 from mtfcore.errors import LayoutError
 from widgets.controls import Button, Control
 from widgets.explorers import timeline_inputs
@@ -141,7 +141,7 @@ class TimelineExplorer(Growing):
         if has_compiler():
             return ""
         more = "; recorded timelines stand in the menu" if recorded() and self.own is None else ""
-        return f"{GET}{more}"
+        return f"{HOW_TO_GET_IT}{more}"
 
     def paint(self, shown: Shown) -> None:
         facts = shown.facts

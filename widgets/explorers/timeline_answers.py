@@ -18,7 +18,7 @@ from typing import Any
 
 import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
-from mtfcore.compiling.timeline import WHICH, Timeline, timeline
+from mtfcore.compiling.timeline import VIEWS, Timeline, timeline
 from mtfcore.errors import LayoutError
 from mtfcore.overlap import looped, pays
 from widgets.explorers.compiling import Compiling
@@ -52,7 +52,7 @@ def ask(
         return Answer(says=str(fault))
     if report.refusal:
         return Answer(says=f"the compiler refuses it, {report.refusal} [compiled]", about=report.version)
-    found = {which: timeline(report, which) for which in (WHICH if _has_loop(report) else ("step",))}
+    found = {which: timeline(report, which) for which in (VIEWS if _has_loop(report) else ("step",))}
     memory = origin(quantity(report.memory.total, "iB"), "compiled")
     return Answer(found, "", f"{report.version}, {memory} a device", permutes(made) - permutes(program))
 
@@ -118,7 +118,7 @@ def _read() -> Iterator[tuple[str, str, str, Answer]]:
     from tpu_runs.records import committed
 
     for record in committed():
-        data = {which: record.facts.get(key) for which, key in zip(WHICH, ("timeline", "timeline_step"), strict=True)}
+        data = {which: record.facts.get(key) for which, key in zip(VIEWS, ("timeline", "timeline_step"), strict=True)}
         try:
             lines = {which: Timeline.from_json(each) for which, each in data.items() if each is not None}
         except LayoutError:  # of another version of this library

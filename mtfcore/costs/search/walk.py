@@ -69,7 +69,7 @@ class Walk:
         try:
             return planner.program([[s] for s in planner.input_places(self.place)])
         finally:
-            planner.everywhere.clear()  # planners know each other: a circle that would outlive the plan
+            planner.planners.clear()  # planners know each other: a circle that would outlive the plan
 
 
 class _Planner(Planner):
@@ -84,8 +84,8 @@ class _Planner(Planner):
 
     def inner(self, body: Graph) -> Planner:
         sub = _Planner(body, self.layout, self.walk)
-        self.everywhere[id(body)] = sub
-        sub.everywhere = self.everywhere
+        self.planners[id(body)] = sub
+        sub.planners = self.planners
         return sub
 
     def input_places(self, place: Mapping[str, Any]) -> list[Sharding]:
@@ -109,7 +109,7 @@ class _Planner(Planner):
             self._again(number, kept)
         else:
             values, forms = len(self.shardings), {i: len(self.forms[i]) for i in dict.fromkeys(op.inputs)}
-            bodies = dict(self.everywhere)
+            bodies = dict(self.planners)
             super().operation(number, op)
             if len(known) >= MOST_LOOPS and known is self.walk.loops:
                 known.clear()
@@ -140,7 +140,7 @@ class _Planner(Planner):
 
     def _home(self, at: int, number: int) -> Sharding:
         """Where the cotangent of a tensor belongs."""
-        planner = self.everywhere[at]
+        planner = self.planners[at]
         return planner.homes.get(number, planner.placed[number])
 
     def _record(
@@ -159,7 +159,7 @@ class _Planner(Planner):
         forms = [(i, s, ref(v)) for i, n in known.items() for s, v in list(self.forms[i].items())[n:]]
         forms += [(number, s, ref(value)) for s, value in self.forms[number].items()]
         loop = self.loops.get(number)
-        new = {at: inside for at, inside in self.everywhere.items() if bodies.get(at) is not inside}
+        new = {at: inside for at, inside in self.planners.items() if bodies.get(at) is not inside}
         return Kept(
             made,
             self.shardings[values:],
@@ -197,7 +197,7 @@ class _Planner(Planner):
             self.homes[number] = kept.home
         if kept.loop is not None:
             self.loops[number] = {place: [(s, value(r)) for s, r in found] for place, found in kept.loop.items()}
-            self.everywhere.update(kept.inside or {})
+            self.planners.update(kept.inside or {})
 
 
 def _looks(body: Graph) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mtfcore.costs.templates.learned import Lessons
+from mtfcore.costs.templates.learned import Knowledge
 from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
@@ -34,7 +34,7 @@ PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 7
 VARIED = ("batch", "new", "cached", "d_model", "d_ff", "kv_heads", "group", "head_size", "vocab", "layers")
 KIND = ("attention", "block", "norm", "activation", "positions", "tied", "biases", "qkv_biases")
 ROOMY = 10**9  # more positions than any setting has: whether learned ones suffice is asked of each setting
-_LESSONS: dict[tuple, Lessons] = {}  # of each kind of model and phase
+_KNOWLEDGE: dict[tuple, Knowledge] = {}  # of each kind of model and phase
 _SAME: dict[tuple, Template] = {}  # by rows: what is worked out alike is worked out together
 SUBSETS = [axes for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
@@ -114,7 +114,7 @@ def _template(key: _Key) -> Template:
         made = plan_placed(at.cfg, key.phase, mesh, key.where, at.batch, at.new, at.cached, key.weights, key.cache)
         return made, _names(at.cfg)
 
-    made = _LESSONS.setdefault(key.kind, Lessons()).template(plan)
+    made = _KNOWLEDGE.setdefault(key.kind, Knowledge()).template(plan)
     names = tuple(symbol.name for symbol in made.meanings.known)
     return _SAME.setdefault((made.rows, tuple(row.count for row in made.rows), names), made)
 

@@ -33,7 +33,7 @@ from mtfcore.model.configs import Config, sizes_of
 from mtfcore.sharding import Axes
 
 PARTS = ("compute", "hbm", "link", "launch")
-OF = {"compute": "compute", "hbm": "hbm", "link": "link", "hops": "launch", "launch": "launch"}
+PART_OF = {"compute": "compute", "hbm": "hbm", "link": "link", "hops": "launch", "launch": "launch"}
 READS = ("weights", "cache", "values between")
 SUBSETS = [axes for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
@@ -78,7 +78,9 @@ def candidate(asked: Settings, phase: str, ffn: str, attention: str, model: str,
             at = some[better]
             total[at], grid[at] = seconds[better], columns.grids[better]
             for part in PARTS:
-                parts[part][at] = np.sum([took.parts[name] for name, to in OF.items() if to == part], axis=0)[better]
+                parts[part][at] = np.sum([took.parts[name] for name, to in PART_OF.items() if to == part], axis=0)[
+                    better
+                ]
             for name, n_bytes in _reads(took).items():
                 reads[name][at] = n_bytes[better]
     done = ~np.isnan(total)

@@ -1,9 +1,9 @@
 """Templates from one plan: what two plans of the same function have taught about its dimensions is used again.
 
-    >>> lessons, tries = Lessons(), ("batch:64 io:512 hidden:2048", "batch:192 io:2560 hidden:14336")
-    >>> lessons.template(lambda turn: (planned(tries[turn]), {}))  # two plans; every expression found is remembered
+    >>> knowledge, tries = Knowledge(), ("batch:64 io:512 hidden:2048", "batch:192 io:2560 hidden:14336")
+    >>> knowledge.template(lambda turn: (planned(tries[turn]), {}))  # two plans; every expression found is remembered
     <Template two_layers: 3 rows of batch, io, hidden>
-    >>> lessons.template(lambda turn: (planned(tries[1]), {}))     # now one plan says it all
+    >>> knowledge.template(lambda turn: (planned(tries[1]), {}))     # now one plan says it all
     <Template two_layers: 3 rows of batch, io, hidden>
 
 A dimension's name goes with few expressions: D is D, or D/2 where positions turn pairs. Which of them a number is, one
@@ -56,7 +56,7 @@ class Learned(Meanings):
 
 
 @dataclass(eq=False)
-class Lessons:
+class Knowledge:
     """What is known of one function's dimensions: name → expressions, and which named sizes plans may vary."""
 
     expressions: dict[str, set[Expression]] = field(default_factory=dict)

@@ -19,10 +19,10 @@ from mtfcore.model.configs import Config
 if TYPE_CHECKING:
     import numpy as np
 
-    from mtfcore.model.files.tokenizer import Words
+    from mtfcore.model.files.tokenizer import AnyTokenizer
 
 
-class Template(Protocol):
+class AnyTemplate(Protocol):
     """What is asked of a chat template, such as `chat_template.ChatTemplate`."""
 
     def tokens(self, messages: Sequence[Mapping[str, str]], answer: bool = True) -> list[int]: ...
@@ -34,8 +34,8 @@ class LoadedModel:
 
     cfg: Config
     params: Mapping[str, np.ndarray]
-    tokenizer: Words | None  # None: the files have none
-    template: Template | None  # None: the files have none, as those of models that were not taught to chat
+    tokenizer: AnyTokenizer | None  # None: the files have none
+    template: AnyTemplate | None  # None: the files have none, as those of models that were not taught to chat
     source: str  # which files, and what is in them
 
     @property

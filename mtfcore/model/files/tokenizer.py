@@ -31,7 +31,7 @@ HALF = "\ufffd"  # what stands for bytes that are no character, or not yet
 MOST_HELD = 64  # tokens; a character takes at most four, so that what comes after so many is no text at all
 
 
-class Words(Protocol):
+class AnyTokenizer(Protocol):
     """What is asked of a tokenizer, be it that of files (`Tokenizer`) or of a model without any."""
 
     @property
@@ -109,7 +109,7 @@ def _whole_text(text: str) -> str:
 class TextStream:
     """Tokens in, text out, whole characters only: what was pushed and then `end` together give `decode` of all."""
 
-    def __init__(self, tokenizer: Words, special: bool) -> None:
+    def __init__(self, tokenizer: AnyTokenizer, special: bool) -> None:
         self._tokenizer, self._special = tokenizer, special
         self._before: list[int] = []  # tokens whose text has been given: some tokenizers drop a first blank
         self._held: list[int] = []
