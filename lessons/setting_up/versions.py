@@ -25,7 +25,7 @@ from lessons.setting_up.environment import make_environment
 WHICH = ("oldest", "newest")
 # What touches JAX and the widgets most; all tests: make versions ARGS="oldest tests"
 CHOSEN = [
-    *(f"tests/core/test_{name}.py" for name in ("values", "one_collective", "breaking", "errors", "gradients", "public")),
+    *(f"tests/core/test_{name}.py" for name in ("values", "one_collective", "breaking", "errors", "gradients")),
     "tests/counting", "tests/widgets", "tests/lessons", "tests/model/engine", "tests/model/files", "tests/measuring",
 ]  # fmt: skip
 REPLACED = ("jax", "jaxlib", "plotly", "ipywidgets", "anywidget")

@@ -109,7 +109,8 @@ def _of_words(error: BaseException, printed: str) -> str | None:
         return f"{type(error).__name__} without words"
     if len(words) > LONGEST and not isinstance(error, SystemExit):
         return f"{len(words):,} characters: {words[:100]!r}"
-    if unclear := UNCLEAR.search(words):
+    unclear = UNCLEAR.search(words)
+    if unclear and "chat template" not in words:  # whose author Jinja speaks to
         return f"{type(error).__name__} in Python's own words ({unclear[0]}): {words[:200]!r}"
     return None
 

@@ -136,5 +136,5 @@ FILES = {
     "config.json": _in_folder("config.json", mutating.json_texts),
     "tokenizer.json": _in_folder("tokenizer.json", mutating.json_texts),
     "tokenizer_config.json": _in_folder("tokenizer_config.json", mutating.json_texts),
-    "chat template": Parser(_template, fixed(*TEMPLATES), mutating.texts, in_folder=True),
+    "chat template": Parser(_template, lambda: _folder_files() and TEMPLATES, mutating.texts, in_folder=True),
 }

@@ -44,7 +44,7 @@ METHODS: tuple[tuple[Any, frozenset[str]], ...] = (
     (LoopContext, frozenset(
         "index index0 revindex revindex0 first last length previtem nextitem depth depth0 cycle changed".split())),
 )  # fmt: skip
-WRONG = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+WRONG = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, NameError)
 
 
 def compiled(source: str, limits: Limits) -> Callable[[Mapping[str, Any]], str]:
