@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from fuzz import mutating
-from fuzz.parser import Change, Parser, fixed
+from fuzz.parser import Change, Parser
 
 import mtfcore as mtf
 from mtfcore.errors import LayoutError, LayoutWarning
