@@ -48,7 +48,7 @@ def open_explorer(page: Page, lab: Lab, name: str) -> None:
     wait_ready(page)
     run_all(page)
     wait_done(page)
-    assert not error_outputs(page)
+    assert not (errors := error_outputs(page)), errors
     page.wait_for_function(SETTLED, timeout=30_000)
 
 

@@ -15,7 +15,7 @@ function holdStage(root, hold) {
   if (!stage) return;
   if (hold && stage.dataset.width === String(stage.clientWidth)) return;
   stage.dataset.width = hold ? stage.clientWidth : "";
-  stage.style.minHeight = hold ? `${stage.offsetHeight}px` : "";
+  stage.style.minHeight = hold ? `${stage.getBoundingClientRect().height}px` : "";
 }
 
 const KINDS = {
