@@ -34,6 +34,7 @@ from widgets.state import State
 
 Facts = dict[str, Any]
 BATCHES = tuple(1 << power for power in range(13))
+OF_A_WAY = ("batch", "context", "cache", "weights", "room", "chip")  # of the state: what memory depends on
 RESERVE, SHARE = 0.1, 0.3  # of memory: kept free; for the cache in Table 1
 
 
@@ -66,6 +67,12 @@ def grid_of(mesh: mtf.Mesh) -> tuple[int, int, int]:
 
 def one_way(state: State, cfg: Config, mesh: mtf.Mesh, by: str) -> Facts:
     """Memory, and how far it goes, with attention by heads or by batch; or why that cannot be."""
+    return dict(_one_way(tuple((name, state[name]) for name in OF_A_WAY), cfg, mesh, by))
+
+
+@functools.lru_cache(maxsize=512)  # a hand goes back and forth
+def _one_way(settings: tuple[tuple[str, Any], ...], cfg: Config, mesh: mtf.Mesh, by: str) -> Facts:
+    state = dict(settings)
     if reasons := possible(cfg, FFN, by, mesh, state["batch"], 1, state["context"]):
         return {"reason": reasons[0]}
     given = {"batch": state["batch"], "context": state["context"]}
