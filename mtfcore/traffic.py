@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mtfcore.mesh import Mesh
-
-if TYPE_CHECKING:
-    from mtfcore.steps import Step
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo_exchange")
 
@@ -59,7 +56,18 @@ def _plain(number: float | Fraction) -> float | int:
     return int(number) if number == int(number) else float(number)
 
 
-def split_by_axis(step: Step, mesh: Mesh) -> dict[str, Fraction]:
+class Sends(Protocol):
+    """What tells how bytes fall on axes: a planned collective, or a compiled one."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def axes(self) -> tuple[str, ...]: ...
+    @property
+    def link_bytes(self) -> int | Fraction: ...
+
+
+def split_by_axis(step: Sends, mesh: Mesh) -> dict[str, Fraction]:
     """How a collective's bytes fall on its axes; the sum is exactly `step.link_bytes`."""
     if step.kind in ("permute", "halo_exchange"):  # neighbours along several axes mostly differ in the innermost
         return {step.axes[0 if step.kind == "permute" else -1]: Fraction(step.link_bytes)}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,7 +80,7 @@ def _locked(path: Path) -> Iterator[None]:
     """One writer at a time; the system frees the lock of a process that ends in any way."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o644)
     try:
-        if os.name == "nt":
+        if sys.platform == "win32":  # as a checker of types reads it: the module is not there elsewhere
             import msvcrt
 
             msvcrt.locking(file, msvcrt.LK_LOCK, 1)

@@ -21,7 +21,7 @@ from typing import Any
 
 from mtfcore.costs.pricing.constants import Constants
 from mtfcore.costs.pricing.rates import MODELS
-from mtfcore.errors import LayoutError, nearest
+from mtfcore.errors import LayoutError, nearest, sure
 from mtfcore.numbers import count, format_seconds
 from mtfcore.tables import Column, Row, Table
 from mtfcore.topologies import topology as as_topology
@@ -137,7 +137,7 @@ def beside_models(found: Iterable[Record], topology: Any = None, model: Any = "c
     simulated = [r for r in measured if r.simulated]
     told = [(r, against(r, compiled, topology, model, now)) for r in measured if not r.simulated]
     rows = [{"case": r.case, "settings": _settings(r), "measured": r.median, "spread": r.spread,
-             "device": r.where.get("device_kind"), **beside.row(r.median)} for r, beside in told]  # fmt: skip
+             "device": r.where.get("device_kind"), **beside.row(sure(r.median))} for r, beside in told]  # fmt: skip
     columns = (
         Column("case", "case"), Column("settings", "settings"), Column("device", "on"), _time("measured", "measured"),
         _share("spread", "spread"), _time("modelled", "modelled"), _share("modelled_error", "its error"),
@@ -157,10 +157,10 @@ def _left_out(simulated: int, alone: bool) -> tuple[str, ...]:
 
 
 def _pair_row(a: Record, b: Record) -> Row:
-    times = seconds_of(a), seconds_of(b)
+    first, second = sure(seconds_of(a)), sure(seconds_of(b))
     spreads = " / ".join("-" if r.spread is None else f"{r.spread:.0%}" for r in (a, b))
-    return {"case": a.case, "settings": _settings(a), "a": times[0], "b": times[1], "spread": spreads,
-            "error": times[1] / times[0] - 1 if times[0] else None}  # fmt: skip
+    return {"case": a.case, "settings": _settings(a), "a": first, "b": second, "spread": spreads,
+            "error": second / first - 1 if first else None}  # fmt: skip
 
 
 def _settings(record: Record) -> str:

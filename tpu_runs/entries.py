@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtfcore.counting.facts import sent_bytes
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.measuring.places import versions
 from mtfcore.notation import format_axes, parse_axes
 from mtfcore.steps import Program
@@ -45,7 +45,7 @@ def measured_fields(measured: Measured) -> dict[str, Any]:
 
 def compiled_fields(report: CompiledReport, picture: bool = True) -> dict[str, Any]:
     """A compiler's report, or its refusal; `picture`: one layer in time as well."""
-    found = {"origin": "compiled", "where": compiler_where(report.topology), "versions": versions(),
+    found: dict[str, Any] = {"origin": "compiled", "where": compiler_where(report.topology), "versions": versions(),
              "compile_seconds": round(report.compile_seconds, 2), "facts": _facts(report)}  # fmt: skip
     if report.refusal:
         return found | {"status": "refused", "reason": f"the compiler finds no room: it {report.refusal}"[:300]}
@@ -66,7 +66,8 @@ def _facts(report: CompiledReport) -> dict[str, Any]:
         needs = {"needed_bytes": report.refusal.needed_bytes, "available_bytes": report.refusal.available_bytes}
         return found | {"refusal": needs}
     found |= {name: getattr(report, name) for name in (*TIMES, "cycles")}
-    found["memory"] = vars(report.memory) | {"total": report.memory.total}
+    memory = sure(report.memory)
+    found["memory"] = vars(memory) | {"total": memory.total}
     found["collectives"] = _collectives(report)
     found["by_axis"] = sent_by_axis((_Sent(one.kind, one.axes, one.link_bytes, one.times) for one in
                                      report.collectives), report.program)  # fmt: skip

@@ -30,8 +30,9 @@ MARK = "\x1e"  # begins a line of the child that is for us alone
 GATHERING = "gathering"  # what a child tells first
 GATHER_SECONDS = 120  # how long the first host waits for the last
 STUCK = 76  # our exit status where nothing happened for too long
-SIGNS = ("distributed service detected fatal errors", "coordination service", "Gloo", "heartbeat", "Connection closed",
-         "Connection reset", "Broken pipe", "Socket closed", "UNAVAILABLE", "DEADLINE_EXCEEDED")  # fmt: skip
+FATAL = "distributed service detected fatal errors"  # what JAX prints last
+SIGNS = ("coordination service", "Gloo", "heartbeat", "Connection closed", "Connection reset", "Broken pipe",
+         "Socket closed", "UNAVAILABLE", "DEADLINE_EXCEEDED")  # fmt: skip  # that another host has gone
 WAIT = 5.0  # seconds that a child has to end by itself after Ctrl-C
 
 
@@ -46,8 +47,8 @@ class Watch:
         )  # fmt: skip
         self.doing, self.lost, self.heard = "starting", "", time.monotonic()
         self.held_back: deque[str] = deque(maxlen=200)
-        self.readers = [threading.Thread(target=self._read, args=(source,), daemon=True)
-                        for source in (self.child.stdout, self.child.stderr)]  # fmt: skip
+        self.sources = [pipe for pipe in (self.child.stdout, self.child.stderr) if pipe is not None]
+        self.readers = [threading.Thread(target=self._read, args=(source,), daemon=True) for source in self.sources]
         for reader in self.readers:
             reader.start()
 
@@ -83,14 +84,15 @@ class Watch:
         """Read what is left; a grandchild that still holds a pipe is not waited for."""
         for reader in self.readers:
             reader.join(WAIT)
-        self.child.stdin.close()
-        for reader, source in zip(self.readers, (self.child.stdout, self.child.stderr), strict=True):
+        if self.child.stdin is not None:
+            self.child.stdin.close()
+        for reader, source in zip(self.readers, self.sources, strict=True):
             if not reader.is_alive():
                 source.close()
 
     def why(self) -> str:
         """Why companions seem to have gone; empty where nothing says so."""
-        said = self.lost or next((line for line in self.held_back if any(sign in line for sign in SIGNS)), "")
+        said = self.lost or next((line for line in self.held_back if any(sign in line for sign in (FATAL, *SIGNS))), "")
         return re.sub(r"^[EFWI]\d{4} \S+\s+\d+ ", "", said).strip()[:400]
 
     def interrupted(self) -> None:

@@ -16,13 +16,14 @@ from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mtfcore as mtf
-from mtfcore.errors import DeviceError, LayoutError
+from mtfcore.errors import DeviceError, LayoutError, sure
 from mtfcore.measuring import WrongAnswer, places
 from mtfcore.measuring.chip_state import chip_state
 from mtfcore.numbers import format_bytes
 from tpu_runs.cases import Case, check
 from tpu_runs.cases import case as case_named
 from tpu_runs.entries import commit, measured_fields
+from tpu_runs.hosts import SIGNS
 from tpu_runs.records import Record
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 SIMULATED = 64  # devices, as in every lesson
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
-ELSEWHERE = ("Gloo", "UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "heartbeat", "coordination service",
-             "Connection closed", "Connection reset", "Broken pipe", "Socket closed")  # fmt: skip
 WORDS = 600  # of a reason
 
 
@@ -89,7 +88,7 @@ def is_from_elsewhere(fault: BaseException) -> bool:
     """Whether JAX failed because another host of this run has gone or cannot be reached."""
     import jax
 
-    return isinstance(fault, jax.errors.JaxRuntimeError) and any(sign in str(fault) for sign in ELSEWHERE)
+    return isinstance(fault, jax.errors.JaxRuntimeError) and any(sign in str(fault) for sign in (*SIGNS, "ABORTED"))
 
 
 def _measured(
@@ -98,7 +97,8 @@ def _measured(
 ) -> Generator[Progress, None, dict[str, Any]]:  # fmt: skip
     """The fields of a record that a run fills in; `kept` gets what is known before it."""
     kept["params"] = full = check(case, params)
-    kept["facts"] = facts = {"expected_bytes": case.bytes(full)}
+    facts: dict[str, Any] = {"expected_bytes": case.bytes(full)}
+    kept["facts"] = facts
     kept["versions"] = places.versions()
     _expect_devices(how["on"])
     if together:
@@ -106,7 +106,7 @@ def _measured(
         share = False
     if case.program is None:
         _expect_whole(case, full, share)
-        found = yield from case.run(full, **how)
+        found = yield from sure(case.run)(full, **how)
         return {**found, "facts": facts | found["facts"]}
     share = share if case.shares else _expect_whole(case, full, share)
     from mtfcore.measuring import steps

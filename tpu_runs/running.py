@@ -18,11 +18,11 @@ import os
 import re
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtfcore.errors import DeviceError, LayoutError, refuse
+from mtfcore.errors import DeviceError, LayoutError, refuse, sure
 from mtfcore.measuring.chip_state import chip_state
 from mtfcore.numbers import count, format_seconds
 from mtfcore.topologies import topology
@@ -31,7 +31,7 @@ from tpu_runs.cases import CASES, SWEEPS, Case, case, check
 from tpu_runs.commits import commit
 from tpu_runs.listing import differing
 from tpu_runs.records import Record, append, own_file
-from tpu_runs.run import is_from_elsewhere, rows, stopped
+from tpu_runs.run import finish, is_from_elsewhere, rows, stopped
 
 Asked = argparse.Namespace
 Run = tuple[Case, dict[str, Any]]
@@ -117,7 +117,8 @@ def _wrong(asked: Asked) -> Iterator[tuple[bool, str]]:
 def _planned(asked: Asked, named: Case | None, given: dict[str, str], devices: int) -> list[Run]:
     """Every run in order, as (case, parameters)."""
     if not asked.sweep:
-        return [(named, check(named, given))]  # a slip of the pen is no run that failed
+        one = sure(named)
+        return [(one, check(one, given))]  # a slip of the pen is no run that failed
     cases = [named] if named else list(CASES.values())
     return [(each, {**params, **given}) for each in cases for params in each.sweep(asked.sweep, devices)]
 
@@ -179,20 +180,12 @@ def _one(asked: Asked, each: Case, params: dict[str, Any], number: str) -> Recor
     if asked.hosts > 1:
         going = joining.in_step(going, lambda why: stopped(each, params, asked.on, why))
     with _one_line() as show:
-        record = _told(going, lambda now: show(f"{number} {each.name}: {now.text}"))
+        record = finish(going, lambda now: show(f"{number} {each.name}: {now.text}"))
     if asked.host == 0:
         print(line_of(record, number), flush=True)
     elif record.status != "ok":
         print(f"host {asked.host}: {line_of(record, number)}", file=sys.stderr, flush=True)
     return record
-
-
-def _told(going: Generator[Any, None, Record], show: Any) -> Record:
-    while True:
-        try:
-            show(next(going))
-        except StopIteration as end:
-            return end.value
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ import pytest
 
 from tests.tpu_runs.owners import BY_MAKE, Owner, left_of, owner
 from tpu_runs.asking import Asked, AskingError, Class, OwnerAway, RequestRefused, WrongToken, ask, the_class
+from tpu_runs.serve import engine
 
 pytestmark = pytest.mark.xdist_group("class")
 
@@ -147,6 +148,13 @@ def test_a_run_past_the_limit_is_ended_and_the_next_is_answered(here: Owner) -> 
     record = hung.wait()
     assert record.status == "stopped" and "past the class's limit of 4 s" in record.reason
     assert after.wait().status == "ok"
+
+
+def test_with_no_worker_to_end_the_owner_does_not_end_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[object] = []
+    monkeypatch.setattr(engine.psutil, "Process", ended.append)  # of None psutil takes this very process
+    engine.Engine("tests.tpu_runs.pretending", "simulated").kill()
+    assert not ended
 
 
 def test_a_worker_that_dies_is_started_again_and_the_queue_is_kept(here: Owner) -> None:

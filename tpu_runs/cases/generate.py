@@ -76,7 +76,7 @@ def faults(params: Params) -> list[str]:
 def size(case: Case, params: Params) -> int:
     """Weights and caches of decode on one device, or of reading a chunk, whichever is more (modelled)."""
     shape, cfg = Mesh(params["mesh"]).shape, config_of(params)
-    grid = tuple(shape.get(axis, 1) for axis in "xyz")
+    grid = shape.get("x", 1), shape.get("y", 1), shape.get("z", 1)
     partition = SERVING["ws2d-heads" if params["decode"] == "auto" else params["decode"]]
     how = {"batch": params["batch"], "context": length_of(params), "weights": params["weights"],
            "cache_dtype": params["cache"], "ffn": partition.ffn.name, "attention": partition.attention}  # fmt: skip

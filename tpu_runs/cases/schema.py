@@ -14,12 +14,12 @@ at their defaults, so that equal requests are equal. A request that comes over a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mtfcore.costs.pricing.liveness import peak_memory
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.mesh import Mesh
 from mtfcore.notation import as_whole
 from mtfcore.steps import Program
@@ -110,7 +110,7 @@ def axes(words: str) -> Param:
 
 def _planned_bytes(case: Case, params: Params) -> int:
     """What one device holds at a planned program's fullest moment (modelled)."""
-    return peak_memory(case.program(params)).total
+    return peak_memory(sure(case.program)(params)).total
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Case:
     program: Callable[[Params], Program] | None = None
     faults: Callable[[Params], list[str]] = lambda params: []  # of parameters that are legal one by one
     size: Callable[[Case, Params], int] = _planned_bytes
-    run: Callable[..., Iterator[Any]] | None = None
+    run: Callable[..., Generator[Any, None, dict[str, Any]]] | None = None
     shares: bool = True  # whether one device's part alone says something
     sweeps: Mapping[str, tuple[Params, ...]] = field(default_factory=dict)  # one for each of `SWEEPS`
 
@@ -131,7 +131,7 @@ class Case:
         """Bytes of one device, by the memory model: known before anything is made."""
         return int(self.size(self, params))
 
-    def devices(self, params: Params) -> int:
+    def devices(self, params: Mapping[str, Any]) -> int:
         """How many devices its mesh names."""
         return Mesh(params["mesh"]).size
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import mtfcore as mtf
 from mtfcore.costs.pricing.rates import rates
+from mtfcore.errors import sure
 from mtfcore.numbers import format_seconds
 from mtfcore.tables import Column, Table
 from mtfcore.tables import Row as Line
@@ -48,19 +49,19 @@ COLUMNS = (
 
 def line(row: Row, records: Mapping[str, Record]) -> Line:
     """One published latency beside ours, with exact numbers."""
-    printed, found = row.published.seconds, {"table": row.published.table, "name": row.published.name}
-    found |= {"published": printed, "quantity": row.published.quantity, "phases": [part.phase for part in row.parts]}
+    printed = row.published.seconds
+    found = {"table": row.published.table, "name": row.published.name, "published": printed,
+             "quantity": row.published.quantity, "phases": [part.phase for part in row.parts]}  # fmt: skip
     if (seconds := row.seconds(records)) is None:
         return found | {"why": _missing(row, records)}
-    best = [part.best(records) for part in row.parts]
-    alone, other = cycles_alone(row, records), row.seconds(records, "calibrated")
-    looped = row.seconds(records, looped=True)
+    best, alone = [sure(part.best(records)) for part in row.parts], cycles_alone(row, records)
+    other, looped = sure(row.seconds(records, "calibrated")), sure(row.seconds(records, looped=True))
     return found | {
         "cycles": alone, "links": seconds - alone, "seconds": seconds, "error": seconds / printed - 1,
         "calibrated_error": other / printed - 1, "looped_error": looped / printed - 1,
-        "slowest_error": row.seconds(records, slowest=True) / printed - 1,
+        "slowest_error": sure(row.seconds(records, slowest=True)) / printed - 1,
         "machines": tuple(one.name for part in row.parts for one in part.machines),
-        "compile_seconds": max(record.compile_seconds for record in best),
+        "compile_seconds": max(sure(record.compile_seconds) for record in best),
         "program": " and ".join(f"{part.times} x {_short(one)}" for part, one in zip(row.parts, best, strict=True)),
         "why": why(row, records),
     }  # fmt: skip

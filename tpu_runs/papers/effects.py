@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import mtfcore as mtf
 from mtfcore.costs.serving.grids import orientations
@@ -36,8 +37,6 @@ PHASES = {
 LOOPS = (("latency", 2, "x"), ("latency", 3, ""))  # form, so many of the largest, of those along these axes
 GATHERED = (("latency", 5, ""), ("throughput", 5, ""))
 PARTITIONED = tuple(PHASES)[:3]  # of weights that are gathered the partitioner makes other programs altogether
-
-
 MOVING = ("all_gather", "all_to_all")  # what can carry weights: they are never summed
 
 
@@ -63,7 +62,7 @@ def effects() -> tuple[Effect, ...]:
 
 
 def _base(phase: str, ffn: str, attention: str, batch: int, weights: str) -> Machine:
-    setup = {
+    setup: dict[str, Any] = {
         "model": "palm-540b", "changes": {"heads": 64}, "topology": "v4:4x4x4", "input_tokens": 2048,
         "output_tokens": 64, "ffn": ffn, "batch": batch, "weights": weights, "cache": "bf16",
     }  # fmt: skip

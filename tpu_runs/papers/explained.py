@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import mtfcore as mtf
+from mtfcore.errors import sure
 from mtfcore.numbers import format_bytes, format_seconds
 from tpu_runs.papers.rows import Row, rows
 from tpu_runs.records import Record
@@ -38,11 +39,11 @@ def cycles_alone(row: Row, records: Mapping[str, Record]) -> float:
 def of_links(row: Row, records: Mapping[str, Record]) -> float:
     """What was measured beyond cycles alone, over our time of the links: 1 where both are the same."""
     alone = cycles_alone(row, records)
-    return (row.published.seconds - alone) / (row.seconds(records) - alone)
+    return (row.published.seconds - alone) / (sure(row.seconds(records)) - alone)
 
 
 def _sum(row: Row, records: Mapping[str, Record], value: Callable[[Record], float]) -> float:
-    return sum(part.times * value(part.best(records)) for part in row.parts)
+    return sum(part.times * value(sure(part.best(records))) for part in row.parts)
 
 
 def _hidden(row: Row, records: Mapping[str, Record]) -> str:
@@ -53,7 +54,8 @@ def _hidden(row: Row, records: Mapping[str, Record]) -> str:
         f"alone take {format_seconds(cycles_alone(row, records))}. The paper's loops hide links (section 3.5); this "
         "compiler leaves gathers and sums synchronous."
     )
-    if (looped := row.seconds(records, looped=True)) < row.seconds(records):
+    looped = sure(row.seconds(records, looped=True))
+    if looped < sure(row.seconds(records)):
         words += f" With loops it takes {format_seconds(looped)} here, {looped / row.published.seconds - 1:+.1%}."
     elif any(part.loops for part in row.parts):
         words += " Loops as compiled here cost more than they hide."

@@ -24,7 +24,7 @@ from tpu_runs.records import Record
 
 def make(one: Machine, timeout: float = 600.0) -> Record:
     """Plan, compile, and say what came of it."""
-    said = {"case": "paper", "params": one.asked(), "commit": commit()}
+    said: dict[str, Any] = {"case": "paper", "params": one.asked(), "commit": commit()}
     try:
         program = one.program()
     except LayoutError as error:

@@ -15,10 +15,11 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mtfcore.errors import sure
+from tpu_runs.entries import TIMES
 from tpu_runs.records import Record
 
 EXACT = ("cycles", "memory", "collectives", "planned_link_bytes", "differences", "refusal")
-SECONDS = ("seconds", "compute_seconds", "link_seconds", "exposed_link_seconds")
 CLOSE = 1e-9  # sums of the same numbers in another order
 
 
@@ -27,11 +28,13 @@ def differences(old: Record, new: Record) -> list[str]:
     found = [*_exact({"status": old.status}, {"status": new.status}, ("status",))]
     found += _exact(old.facts, new.facts, EXACT)
     found += _exact(old.counts, new.counts, tuple(old.counts))
-    for name in SECONDS:
-        was, now = old.facts.get(name), new.facts.get(name)
-        if (was is None) != (now is None) or (was is not None and not math.isclose(was, now, rel_tol=CLOSE)):
-            found.append(f"{name} was {was}, is {now}")
-    return found
+    times = ((name, old.facts.get(name), new.facts.get(name)) for name in TIMES)
+    return found + [f"{name} was {was}, is {now}" for name, was, now in times if not _as_long(was, now)]
+
+
+def _as_long(was: float | None, now: float | None) -> bool:
+    """Whether two times are the same, up to rounding; of a program that was refused there is none."""
+    return was is now if was is None or now is None else math.isclose(was, now, rel_tol=CLOSE)
 
 
 def _exact(old: Mapping[str, Any], new: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
@@ -62,9 +65,9 @@ def quick(records: Mapping[str, Record], n: int, seed: int, limit: float = 10.0)
     """So many different records, by chance, quick ones much more often; none that took longer than `limit` seconds."""
     chance = random.Random(seed)
     left = [records[name] for name in sorted(records) if (records[name].compile_seconds or limit) < limit]
-    found = []
+    found: list[Record] = []
     while left and len(found) < n:
-        (one,) = chance.choices(left, [(0.5 + record.compile_seconds) ** -2 for record in left])
+        (one,) = chance.choices(left, [(0.5 + sure(record.compile_seconds)) ** -2 for record in left])
         left.remove(one)
         found.append(one)
     return found

@@ -59,9 +59,10 @@ class Row:
     ) -> float | None:
         """Modelled from compiled schedules; None where a phase has no program that fits."""
         best = [part.best(records, model, looped, slowest) for part in self.parts]
-        if None in best:
+        fits = [one for one in best if one is not None]
+        if len(fits) < len(best):
             return None
-        return sum(part.times * seconds_of(one, model) for part, one in zip(self.parts, best, strict=True))
+        return sum(part.times * seconds_of(one, model) for part, one in zip(self.parts, fits, strict=True))
 
 
 def seconds_of(record: Record, model: str = "physical") -> float:

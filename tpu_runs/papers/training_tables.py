@@ -19,6 +19,7 @@ import mtfcore as mtf
 from mtfcore import reference
 from mtfcore.costs.first_paper.iteration_space import Blocks
 from mtfcore.costs.first_paper.two_layers import ROWS, cost
+from mtfcore.errors import sure
 from mtfcore.numbers import format_bytes, format_seconds, quantity
 from mtfcore.tables import Column, Row, Table
 from tpu_runs.papers import training_rows as rows
@@ -104,7 +105,7 @@ def steps(title: str, machines: Iterable[Machine], *notes: str) -> Table:
 
 def figure(table: str, quantity: str, name: str) -> float:
     """One printed figure."""
-    return next(row.value for row in reference.rows("first", table, quantity) if row.name == name)
+    return sure(next(row.value for row in reference.rows("first", table, quantity) if row.name == name))
 
 
 def published_steps() -> Iterator[tuple[str, str, float]]:
@@ -141,7 +142,7 @@ def published() -> Table:
     found = []
     for model, said, seconds in published_steps():
         made = rows.own_meshes({model: own[model]})[0]
-        row = {"model": model, "said": said, "published": seconds} | compared("seconds", "off", made, seconds)
+        row: Row = {"model": model, "said": said, "published": seconds} | compared("seconds", "off", made, seconds)
         found.append(row | (compared("again", "off_again", again[model], seconds) if model in again else {}))
     title = "First paper: training steps as published, and modelled from compiled schedule"
     return Table(PUBLISHED_COLUMNS, found, title, notes=(*at_peak(), *WHY))
@@ -155,7 +156,7 @@ def at_peak() -> Iterator[str]:
         yield f"In the compiler's estimates large products run at {share:.0%} of peak, which hardware does not reach."
 
 
-def compared(key: str, off: str, one: Machine, seconds: float) -> Mapping[str, float]:
+def compared(key: str, off: str, one: Machine, seconds: float) -> dict[str, float]:
     """A step's seconds under one name and their error under another; nothing where there is no record."""
     record = kept().get(one.name)
     return {key: record.facts["seconds"], off: record.facts["seconds"] / seconds - 1} if record else {}

@@ -207,5 +207,9 @@ def application(house: House) -> Application:
     """All addresses."""
     shared = {"house": house}
     routes = [("/", Front), ("/cases", Cases), ("/requests", Requests), ("/requests/([0-9a-f]{32})", OneRequest)]
-    quiet = {"log_function": lambda handler: None, "default_handler_class": Nowhere, "default_handler_args": shared}
+    quiet: dict[str, Any] = {
+        "log_function": lambda handler: None,
+        "default_handler_class": Nowhere,
+        "default_handler_args": shared,
+    }
     return Application([(address, handler, shared) for address, handler in routes], **quiet)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from mtfcore.errors import sure
 from tpu_runs.records import Record, append, read
 from tpu_runs.serve.limits import Limits, Refused, Request
 from tpu_runs.serve.lines import Lines
@@ -96,7 +97,7 @@ class Desk:
         told: dict[str, Any] = {"id": id, "state": "done" if ticket.record else "waiting"}
         if ticket.record:
             return {**told, "source": ticket.source, "record": json.loads(ticket.record.line())}
-        job = ticket.job
+        job = sure(ticket.job)
         if job.started is not None:
             return {**told, "state": "running", "position": 0, "progress": job.progress}
         queue = self.waiting()
@@ -157,7 +158,7 @@ class Desk:
     def tick(self) -> None:
         """Now and then: end a run past its limit, and give up what nobody waits for any more."""
         job, now = self.running(), self.clock()
-        if job and not job.ended and now - job.started > self.limits.run_seconds:
+        if job and not job.ended and now - sure(job.started) > self.limits.run_seconds:
             job.ended = f"it ran past the class's limit of {self.limits.run_seconds:g} s"
             self.queue.kill()
         for ticket in list(self.tickets.values()):
@@ -220,7 +221,7 @@ class Desk:
 
     def _give_up(self, ticket: Ticket, why: str) -> None:
         """One ticket less; a job that nobody waits for leaves the queue, or ends before its next repetition."""
-        job, ticket.job, ticket.source = ticket.job, None, "cancelled"
+        job, ticket.job, ticket.source = sure(ticket.job), None, "cancelled"
         ticket.record = self._row(job, "stopped", why)
         self.lines.answered(ticket, job, self.clock())
         del job.tickets[ticket.id]

@@ -26,7 +26,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from tpu_runs.serve import worker
 
-QUIET = {
+QUIET: dict[str, Any] = {
     "distributed.scheduler.allowed-failures": 10**9,  # who died while running is for the desk to say; the rest waits on
     "distributed.scheduler.worker-ttl": None,  # a worker deep in a run may be silent for long; the limit ends it
     "distributed.admin.low-level-log-length": 100,  # of events, records among them
@@ -109,7 +109,7 @@ class Engine:
 
     def kill(self) -> None:
         """End the worker and all it started, at once; the nanny starts another."""
-        _kill(self._nanny.pid)
+        _kill(self._nanny.pid if self._nanny else None)
 
     async def close(self) -> None:
         """End all that was started, whatever it is doing."""
@@ -131,11 +131,13 @@ class Engine:
 
 
 def _kill(pid: int | None) -> None:
-    """A process and its children, if they are there still."""
+    """A process and its children, if they are there still; None where a worker is just being started again."""
+    if pid is None:  # psutil would take it for this very process
+        return
     try:
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
-    except (psutil.NoSuchProcess, TypeError):
+    except psutil.NoSuchProcess:
         return
     for member in family:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from mtfcore.errors import sure
 from mtfcore.numbers import count, format_seconds
 from tpu_runs.serve.limits import Limits, Rate, Refused
 from tpu_runs.serve.tickets import Job, Ticket
@@ -39,7 +40,7 @@ class Lines:
         """An answer, how long it took, and how much of that was waiting for the chip."""
         took, began = now - ticket.came, now if job.started is None else max(job.started, ticket.came)
         times = f"after {format_seconds(took)}, of which {format_seconds(began - ticket.came)} waiting"
-        self.say(ticket, job.request.case, f"{ticket.record.status} {times}")
+        self.say(ticket, job.request.case, f"{sure(ticket.record).status} {times}")
 
     def say(self, ticket: Ticket, case: str, state: str) -> None:
         """One line, unless there were too many just now."""

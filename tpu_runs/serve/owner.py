@@ -87,8 +87,9 @@ async def _own(chosen: argparse.Namespace) -> int:
     starting = asyncio.ensure_future(_start(house))
     server = HTTPServer(application(house), max_body_size=2**20, max_header_size=2**14, body_timeout=20.0,
                         idle_connection_timeout=60.0)  # fmt: skip
+    either: list[asyncio.Future[Any]] = [starting, end]
     try:
-        await asyncio.wait([starting, end], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not end.done() and (problem := starting.result()):
             return _say(f"{problem}\nTo practise without a chip: --on simulated", 1)
         if not end.done():
@@ -109,9 +110,14 @@ def _end_by_signal() -> asyncio.Future[None]:
     """Done when Ctrl-C or SIGTERM comes."""
     loop = asyncio.get_running_loop()
     end: asyncio.Future[None] = loop.create_future()
+
+    def told() -> None:
+        if not end.done():
+            end.set_result(None)
+
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
-            loop.add_signal_handler(number, lambda: end.done() or end.set_result(None))
+            loop.add_signal_handler(number, told)
         except NotImplementedError:  # Windows: Ctrl-C is a KeyboardInterrupt there
             continue
     return end
