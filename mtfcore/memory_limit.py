@@ -28,6 +28,7 @@ from mtfcore.errors import DeviceError
 ENVIRONMENT = "MESHWORK_MEMORY_GIB"
 SHARE = 0.75  # of the memory, where nothing else is asked for
 LEAST = 2 << 30  # lessons need so much
+BEYOND = 1.25  # of the limit, where the system refuses by itself and the watch is for what it does not see
 LOOKS_SECONDS = 0.2  # between two looks of the watch
 PATIENCE_SECONDS = 5.0  # that an interrupted cell has to give memory back
 OUT_OF_MEMORY = re.compile("RESOURCE_EXHAUSTED|can't start new thread|Unable to allocate|std::bad_alloc")
@@ -76,6 +77,7 @@ class Guard:
         self.limit, self.shell = limit, shell
         self.refuses = _let_the_system_refuse(limit)
         self.measure = memory_used()
+        self.most = int(limit * BEYOND) if self.refuses else limit  # that the watch lets pass
 
     @property
     def words(self) -> str:
@@ -102,7 +104,7 @@ class Guard:
 
     def over(self) -> bool:
         """Whether more is held than may be; never where nothing tells."""
-        return self.measure is not None and self.measure() > self.limit
+        return self.measure is not None and self.measure() > self.most
 
     def _watch(self) -> None:
         pause = threading.Event()
