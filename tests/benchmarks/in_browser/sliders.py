@@ -171,8 +171,7 @@ def _rest(page: Page) -> None:
     try:
         page.wait_for_function(rests, timeout=REST_MS)
     except TimeoutError_:
-        do(page, "e.queue.stop()")
-        page.wait_for_function(rests, timeout=60_000)
+        do(page, "e.top.press({'stop': True})")  # as its button does, which ends a compiler too; then the hand goes on
 
 
 def dragged(page: Page, slider: Locator) -> dict[str, Any]:
