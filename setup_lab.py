@@ -71,7 +71,7 @@ def developer_commands() -> dict[str, list[str]]:
         "lessons": ["-m", "lessons.build"],
         "previews": ["-m", "lessons.previews"],
         "bundle": ["-m", "lessons.setting_up.bundle"],
-        "docs": ["docs/reference.py"],
+        "docs": ["docs"],
     }
 
 

@@ -79,7 +79,7 @@ def test_extras_of_developers_are_not_asked_of_students(machine):
 
 
 def test_pins_of_another_python_are_not_asked_of_this_one(machine):
-    assert "old" not in repr(doctor(machine))
+    assert " old " not in repr(doctor(machine))
     machine.python = (3, 11)
     assert row(machine, "old").found == "missing"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import pathlib
 import re
@@ -11,6 +12,7 @@ import tomllib
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 ROOT = pathlib.Path(__file__).parents[2]
 WHERE = r"python_version [<>=]+ '3\.\d+'|platform_system == 'Linux' and platform_machine == 'x86_64'"
@@ -74,6 +76,7 @@ def test_jax_is_pinned_once_for_every_python(project):
     assert [wanted.replace("jax==", "jaxlib==") for wanted in jax] == jaxlib
 
 
+@pytest.mark.skipif("MESHWORK_VERSIONS" in os.environ, reason="other versions are tried here on purpose")
 def test_this_environment_holds_the_pins(project):
     left_out = project["optional-dependencies"]["compiler"] if os.environ.get("LITE") == "1" else []
     for wanted in map(Requirement, [one for one in direct(project) if one not in left_out]):
@@ -102,3 +105,19 @@ def test_every_locked_version_takes_the_oldest_python():
 def is_installed(name: str) -> bool:
     """Some of the locked packages are for one Python only."""
     return any(importlib.metadata.distributions(name=name))
+
+
+def test_the_page_of_versions_is_what_the_pins_and_bounds_say(project):
+    spec = importlib.util.spec_from_file_location("docs_versions", ROOT / "docs" / "versions.py")
+    versions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(versions)
+    assert versions.PAGE.read_text(encoding="utf-8") == versions.page(), "Run: make docs"
+
+
+def test_oldest_versions_are_below_the_pins(project):
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["meshwork"]["oldest"]
+    pins = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
+    assert set(oldest) == {"jax", "jaxlib", "plotly", "ipywidgets", "anywidget"}
+    for name, version in oldest.items():
+        (pin,) = pins[name]
+        assert Version(version) < Version(pin.version)
