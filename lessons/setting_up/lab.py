@@ -32,6 +32,10 @@ LAB_FILES = {
         "fetchNews": "false",
         "checkForUpdates": False,
     },
+    # The map, the glossary and the notes are pages to read, and links in lessons lead to them.
+    "settings/@jupyterlab/docmanager-extension/plugin.jupyterlab-settings": {
+        "defaultViewers": {"markdown": "Markdown Preview"},
+    },
     # Kernels listen on loopback only; a warning that this is not encrypted would worry readers for nothing.
     "ipython/profile_default/ipython_kernel_config.json": {"IPKernelApp": {"log_level": "ERROR"}},
 }

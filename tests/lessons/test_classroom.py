@@ -305,7 +305,7 @@ def test_the_command_writes_text_a_page_and_a_table(give, tmp_path, capsys):
     assert main([str(folder), "--names", str(out / "names")]) == 0
     assert "No file from: Ida." in capsys.readouterr().out
     assert main([str(folder), "--html", str(out / "class.html"), "--csv", str(out / "class.csv")]) == 0
-    assert "1 students, 0 files left out." in capsys.readouterr().out
+    assert "1 student, 0 files left out." in capsys.readouterr().out
     assert "Łukasz" in (out / "class.html").read_text(encoding="utf-8")
     assert (out / "class.csv").read_bytes().startswith(b"\xef\xbb\xbf")
     assert main([str(tmp_path / "missing")]) == 1

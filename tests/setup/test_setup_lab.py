@@ -212,6 +212,13 @@ def test_lab_settings_save_no_widget_state_and_keep_the_readers_changes(setup, t
     assert json.loads(path.read_text(encoding="utf-8")) == {"saveState": True}
 
 
+def test_links_of_lessons_open_pages_to_read(setup, tmp_path):
+    """JupyterLab's own choice for the map and the glossary would be an editor with their source."""
+    the_lab.write_lab_files(tmp_path)
+    path = tmp_path / "settings" / "@jupyterlab" / "docmanager-extension" / "plugin.jupyterlab-settings"
+    assert json.loads(path.read_text(encoding="utf-8"))["defaultViewers"] == {"markdown": "Markdown Preview"}
+
+
 def test_the_lab_stays_on_this_machine_and_in_this_folder(setup, tmp_path):
     command = the_lab.lab_command(pathlib.Path("python"), 9000)
     assert "--ip=127.0.0.1" in command

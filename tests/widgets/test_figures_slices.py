@@ -111,6 +111,13 @@ def test_bands_cover_what_the_devices_hold():
     assert len(inner) == 4 and all(d.count("M") == 2 for d in inner)
 
 
+def test_long_names_leave_the_head_alone_and_the_origin_of_bytes_is_never_cut():
+    tensor = facts(mtf.Sharding("tokens:2097152 F:73728", "tokens:xzy"), mtf.Mesh("x:4 y:4 z:4"), "bf16", "hidden used")
+    said = [node.text or "" for node in ET.fromstring(panel(tensor, "u")["svg"]).iter() if node.tag.endswith("text")]
+    assert "bf16[32768, 73728] · 4.5 GiB modelled" in said
+    assert "tokens:2097152" in said and not any("…" in words for words in said)
+
+
 def test_a_tensor_of_64_gib_is_drawn_from_metadata():
     """U16."""
     mesh = mtf.Mesh("x:16 y:16")

@@ -90,7 +90,7 @@ def lines_svg(facts: Facts) -> str:
     drawn = [part for row in facts["rows"] if row["line"] for part in _line(axes, facts, row)]
     here = (part for row in facts["rows"] if not row["reason"] for part in _here(axes, facts, row))
     inside = [
-        *axes.ground(_title(facts)), *_crossings(axes, facts), _now(axes, facts), *drawn, *_checks(axes, facts), *here,
+        *axes.ground(_title(facts)), _now(axes, facts), *_crossings(axes, facts), *drawn, *_checks(axes, facts), *here,
         *_published(axes, facts), *_names(axes, facts),
     ]  # fmt: skip
     label = "bytes that one device moves against tokens; the numbers stand in the table of the details"

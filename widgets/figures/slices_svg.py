@@ -25,6 +25,7 @@ from widgets.theme import PATTERNS, axis_colours
 STYLE = (pathlib.Path(__file__).parent.parent / "views" / "slices_view.css").read_text(encoding="utf-8")
 MOST_PIECES = 128
 LEVELS = 8
+HEAD = 34.0  # the lines above a tensor's picture, into which the upright name must not reach
 
 
 def panel(tensor: Facts, uid: str, is_mesh: bool = False) -> dict[str, Any]:
@@ -65,7 +66,8 @@ def _head(tensor: Facts, is_mesh: bool) -> str:
         return name + text(sizes, after, 15, WIDTH - after, cls="mw-mono")
     shape = f"{tensor['dtype']}[{', '.join(map(str, tensor['local']))}]"
     holds = f"{shape} · {quantity(tensor['bytes'], 'iB')} modelled"
-    return name + text(tensor["placed"], after, 15, WIDTH - after, cls="mw-mono") + text(holds, 6, 29, WIDTH - 8, 10.5)
+    size = min(10.5, max(8.5, (WIDTH - 8) / (0.55 * len(holds)) // 0.1 / 10))  # the last word says where the number is from
+    return name + text(tensor["placed"], after, 15, WIDTH - after, cls="mw-mono") + text(holds, 6, 29, WIDTH - 8, size)
 
 
 def _outline(grid: Grid) -> str:
@@ -224,7 +226,7 @@ def _labels(tensor: Facts, grid: Grid, colours: dict[str, str]) -> Iterator[str]
     if len(dims) > 1:
         long = 11 * len(dims[-2]["axes"]) + 6.2 * len(_dim_words(dims[-2]))
         low = min(TOP + max(grid.boxes[-1][1] + grid.ys[-1] - TOP, long), BOTTOM + 8)
-        inner = "".join(_dim_label(dims[-2], colours, 0.0, 0.0, low - 8))
+        inner = "".join(_dim_label(dims[-2], colours, 0.0, 0.0, low - HEAD))
         yield tag("g", inner, transform=f"translate(11 {low:.0f}) rotate(-90)")
     if grid.n_boxes == 1 and "local" in tensor:
         yield from _ticks(tensor, grid)
@@ -237,7 +239,10 @@ def _dim_label(dim: Any, colours: dict[str, str], x: float, y: float, room: floa
     for axis in dim["axes"]:
         found.append(tag("rect", x=x, y=y - 8, width=8, height=8, fill=colours[axis], cls="mw-swatch"))
         x, room = x + 11, room - 11
-    return [*found, text(_dim_words(dim), x, y, room, 10.5)]
+    words = _dim_words(dim)
+    if 0.55 * 10.5 * len(words) > room:  # the swatches, and the line above, say the axes too
+        words = f"{dim['name']}:{dim['size']}"
+    return [*found, text(words, x, y, room, 10.5)]
 
 
 def _dim_words(dim: Any) -> str:

@@ -20,6 +20,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mtfcore.numbers import count
+
 from . import class_html, class_text
 from .class_facts import ClassFacts, Student
 from .export import Json, clean_name
@@ -132,7 +134,8 @@ def _write(found: Classroom, html: Path | None, csv: Path | None) -> None:
     if html is None and csv is None:
         print(found)
     else:
-        print(f"{len(found.students)} students, {len(found.left_out)} files left out. {found.note}".strip())
+        read_in, left = count(len(found.students), "student"), count(len(found.left_out), "file")
+        print(f"{read_in}, {left} left out. {found.note}".strip())
 
 
 if __name__ == "__main__":
