@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from widgets.state import UNWRITABLE
+
 
 @dataclass(frozen=True)
 class Control:
@@ -34,7 +36,7 @@ class Control:
         return value, ""
 
     def _say(self, asked: object, given: object) -> str:
-        return f"{self.label or self.name} {asked} is not possible here; {given} is the nearest"
+        return f"{self.label or self.name} {asked!s:.100} is not possible here; {given} is the nearest"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class IntBox(Control):
         try:
             asked = int(value)
         except (TypeError, ValueError, OverflowError):  # the last: infinite
-            instead = "" if value is None else f", not {value!r}"  # None: the box is empty
+            instead = "" if value is None else f", not {value!r:.100}"  # None: the box is empty
             return self.value, f"{self.label or self.name} takes a whole number{instead}; it stays {self.value}"
         given = min(max(asked, self.low), self.high)
         if isinstance(value, float) and value != asked:
@@ -84,10 +86,14 @@ class TextBox(Control):
     wide: bool = False
 
     def clamp(self, value: Any) -> tuple[str, str]:
-        """Cut at `longest`, so that a pasted file does not become a setting."""
-        text = str(value)
-        note = "" if len(text) <= self.longest else f"{self.label or self.name} was cut at {self.longest} characters"
-        return text[: self.longest], note
+        """Cut at `longest`, so that a pasted file does not become a setting; what no file of text may hold is left out.
+
+        A picture is saved with its settings, and an SVG with a control character in it does not open.
+        """
+        text, about = UNWRITABLE.sub("", str(value)), self.label or self.name
+        notes = [f"{about} has characters that no text has; they are left out"] if text != str(value) else []
+        notes += [f"{about} was cut at {self.longest} characters"] if len(text) > self.longest else []
+        return text[: self.longest], "; ".join(notes)
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
     state = t.Dict()
     code = t.Unicode()
     value = t.Any(None, allow_none=True)
+    children: Any  # of ipywidgets, which says no types
 
     def __init__(self, **settings: Any) -> None:
         keep_what_is_loaded()
@@ -112,8 +113,8 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
         """The widget between controls and sentence."""
         raise NotImplementedError
 
-    def draw(self, **state: Any) -> Shown:
-        """What is true for these settings; cheap, pure."""
+    def draw(self, *_: Any, **state: Any) -> Shown:
+        """What is true for these settings, each by its name; cheap, pure."""
         raise NotImplementedError
 
     def paint(self, shown: Shown) -> None:
@@ -145,7 +146,8 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
                     state = self._edit(state, name, value)
             self._go(state, released)
             for name in buttons:
-                self.press_run(name) or self.pressed(name)
+                if not self.press_run(name):
+                    self.pressed(name)
 
     def _edit(self, state: State, name: str, value: Any) -> State:
         """An edit that cannot be is answered all the same: the control goes back to what the picture shows."""

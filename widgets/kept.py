@@ -12,21 +12,17 @@ live view take turns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from IPython.display import display
 
 from widgets.cells import adopt, running_cell
+from widgets.parts import Part
 from widgets.queue import Pacer
 from widgets.saved import Sizes, file_name, live_drawings, poster, still_drawings, table_svg
 from widgets.shown import Shown
 from widgets.static import StillPage, still_html
 
-if TYPE_CHECKING:
-    from widgets.frame import Frame
 
-
-class Kept:
+class Kept(Part):
     """What `Frame` inherits; see the module's text."""
 
     def still(self, shown: Shown) -> str:
@@ -37,7 +33,7 @@ class Kept:
         """The picture as one `<svg>`, for a file; without it, the drawings of `still`, or of the page, or the table."""
         return ""
 
-    def saved(self: Frame, kind: str, live: Sizes = ()) -> dict[str, str]:
+    def saved(self, kind: str, live: Sizes = ()) -> dict[str, str]:
         """A file for the page to save as "png" or "svg"; `live` has the sizes of what only the page can draw."""
         picture = ""
         if self._shown is not None:
@@ -56,16 +52,16 @@ class Kept:
         """Bring the page to the newest settings, now or soon."""
         self._renewals.offer(None)
 
-    def _still_text(self: Frame) -> str:
+    def _still_text(self) -> str:
         table = self._shown.table if self._shown else ()
         picture = self.still(self._shown) if self._shown else ""
         return still_html(self.question, picture, self.sentence, table, self.code)
 
-    def _ipython_display_(self: Frame) -> None:
+    def _ipython_display_(self) -> None:
         """First the still page, then the live view, which hides it while alive."""
         adopt(self, running_cell())
         self._page.show(self._still_text())
         display({**self._repr_mimebundle_(), "text/plain": self.code, "text/html": "<!-- live view -->"}, raw=True)
 
-    def __repr__(self: Frame) -> str:
+    def __repr__(self) -> str:
         return self.code

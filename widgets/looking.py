@@ -15,19 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from widgets.frame import Frame
+from widgets.parts import Part
 
 
-class Looking:
+class Looking(Part):
     """What `Frame` inherits; see the module's text."""
 
     _following = False
 
     @contextmanager
-    def following(self: Frame) -> Iterator[None]:
+    def following(self) -> Iterator[None]:
         """While the picture is set from the state, nobody has looked elsewhere."""
         with self.drawing:
             before, self._following = self._following, True
@@ -36,7 +35,7 @@ class Looking:
             finally:
                 self._following = before
 
-    def look(self: Frame, name: str, value: Any) -> None:
+    def look(self, name: str, value: Any) -> None:
         """The reader went elsewhere in the picture: one change of state."""
         with self.drawing:
             if not self._following and value != self.state[name]:

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Settings = Mapping[str, Any]
-Job = Callable[[Settings], Any]
+Job = Callable[[dict[str, Any]], Any]
+Request = tuple[Job, dict[str, Any]]
 PUSHES_PER_SECOND = 20
 
 
@@ -101,9 +102,9 @@ class RunQueue:
         self._on_begin, self._on_result, self._on_error = on_begin, on_result, on_error
         self._launch = contextlib.nullcontext() if lock is None else lock
         self._state = threading.Condition()
-        self._waiting: dict[str, tuple[Job, Settings]] = {}
+        self._waiting: dict[str, Request] = {}
         self._running = ""  # "run", "latest", or nothing
-        self._request: tuple[Job, Settings]
+        self._request: Request
         self._stop = threading.Event()
         self.error: BaseException | None = None
 
@@ -157,7 +158,7 @@ class RunQueue:
             self._stop.clear()
         threading.Thread(target=self._work, args=(request,), name="meshwork-run", daemon=True).start()
 
-    def _next(self) -> tuple[Job, Settings] | None:
+    def _next(self) -> Request | None:
         """Take what waits, a run before a recomputation; None ends the worker."""
         with self._state:
             self._stop.clear()
@@ -168,7 +169,7 @@ class RunQueue:
             self._request = self._waiting.pop(self._running)
             return self._request
 
-    def _work(self, request: tuple[Job, Settings] | None) -> None:
+    def _work(self, request: Request | None) -> None:
         while request is not None:
             job, settings = request
             begun = time.perf_counter()
@@ -182,7 +183,7 @@ class RunQueue:
                 self._on_error(error)
             request = self._next()
 
-    def _steps(self, job: Job, settings: Settings) -> tuple[Any, bool]:
+    def _steps(self, job: Job, settings: dict[str, Any]) -> tuple[Any, bool]:
         with self._launch:
             made = job(settings)
         if not inspect.isgenerator(made):

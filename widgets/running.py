@@ -24,11 +24,11 @@ import traitlets as t
 
 from widgets.controls import Button, Control
 from widgets.numbers import quantity
+from widgets.parts import Part
 from widgets.queue import Progress, Result, RunQueue, Settings
-from widgets.state import State
 
 
-class Running(t.HasTraits):
+class Running(Part, t.HasTraits):
     """What `Frame` inherits; see the module's text."""
 
     run: ClassVar[Any] = None  # def run(self, settings) -> Iterator[Progress]
@@ -49,10 +49,6 @@ class Running(t.HasTraits):
     def result_part(self) -> ipywidgets.DOMWidget | None:
         """A box or HTML that shows results, to be greyed when they are old (an anywidget: put it into a box)."""
         return None
-
-    def run_settings(self) -> State:
-        """The settings that a run depends on; leave out those that only say where to look."""
-        return self.state
 
     def make_queue(self) -> RunQueue:
         """The queue, tied to the hooks above."""

@@ -33,9 +33,10 @@ Sizes = Sequence[Sequence[float]]
 def poster(picture: str, question: str, call: str, sentence: str) -> str:
     """The whole file around one `<svg>`, or around nothing."""
     room = max(size_of(picture)[0], LEAST) if picture else LEAST
-    above = [*text_block(question, room, *TITLE, font_weight="bold"), GAP]
+    above: list[str | float] = [*text_block(question, room, *TITLE, font_weight="bold"), GAP]
     above += [*text_block(call, room, *CALL, font_family="monospace"), GAP, picture, GAP]
-    inside, y = [], MARGIN
+    inside: list[str] = []
+    y = MARGIN
     for part in (*above, *text_block(sentence, room, *SAID)):
         if isinstance(part, float):
             y += part

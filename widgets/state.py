@@ -10,6 +10,8 @@ at once; what is left out keeps its start value. Next file to read: `frame`.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +19,7 @@ from mtfcore.errors import LayoutError, nearest, refuse
 
 State = dict[str, Any]
 LONGEST = 20_000
+UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML, so in no saved picture
 _WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -30,9 +33,14 @@ def check_state(given: object, start: Mapping[str, Any]) -> State:
         raise StateError(f"a state is an object such as {json.dumps(dict(start))[:120]}, not {type(given).__name__}")
     faults = [f"no setting {name!r}; {nearest(str(name), start)}" for name in given if name not in start]
     faults += [
-        f"{name} takes {_WORDS[type(start[name])]}, not {value!r}"
+        f"{name} takes {_WORDS[type(start[name])]}, not {value!r:.200}"
         for name, value in given.items()
         if name in start and not _fits(value, start[name])
+    ]
+    faults += [
+        f"{name} has characters that cannot be written down, as \\x00: {value!a:.100}"
+        for name, value in given.items()
+        if isinstance(value, str) and UNWRITABLE.search(value)
     ]
     try:
         refuse(faults, "state")
@@ -44,7 +52,9 @@ def check_state(given: object, start: Mapping[str, Any]) -> State:
 def _fits(value: object, example: object) -> bool:
     if isinstance(example, bool) or isinstance(value, bool):
         return isinstance(example, bool) and isinstance(value, bool)
-    return isinstance(value, (int, float) if isinstance(example, float) else type(example))
+    if isinstance(example, float):
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    return isinstance(value, type(example))
 
 
 def read_state(text: str, start: Mapping[str, Any]) -> State:

@@ -232,7 +232,7 @@ def ways_on(facts: Facts) -> Iterator[Offer]:
 
 
 def attention(
-    model: str = START["model"], mesh: object = START["mesh"], batch: int = START["batch"],
+    model: str = START["model"], mesh: str | mtf.Mesh = START["mesh"], batch: int = START["batch"],
     context: int = START["context"], by: str = START["by"], **settings: Any,
 ) -> Attention:  # fmt: skip
     """Who holds which part of a model's cache on a mesh, with attention `by` "heads" or "batch".

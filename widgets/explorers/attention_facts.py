@@ -27,6 +27,7 @@ from mtfcore.model.reasons import possible
 from widgets.explorers import plan_inputs
 from widgets.explorers.attention_inputs import BY, padded_to
 from widgets.explorers.attention_program import FFN, attention_program
+from widgets.explorers.mesh_controls import grid_of
 from widgets.figures.slices import facts as slices_facts
 from widgets.figures.slices import mesh_facts
 from widgets.numbers import origin, quantity
@@ -58,11 +59,6 @@ def attention_facts(state: State, cfg: Config, mesh: mtf.Mesh) -> Facts:
 def cut(cfg: Config, mesh: mtf.Mesh, batch: int, by: str) -> Core:
     """How attention is cut in decode."""
     return core_of(cfg, present(mesh), "", batch, 1, by == "batch")
-
-
-def grid_of(mesh: mtf.Mesh) -> tuple[int, int, int]:
-    """Sizes of x, y and z."""
-    return tuple(mesh[axis] if axis in mesh else 1 for axis in "xyz")
 
 
 def one_way(state: State, cfg: Config, mesh: mtf.Mesh, by: str) -> Facts:

@@ -10,7 +10,7 @@ be wrong and no traffic is shown. Next file to read: `watching`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def difference(program: mtf.Program, arrays: dict[str, np.ndarray]) -> float:
     return max(float(np.abs(found[name] - expected[name]).max() / np.abs(expected[name]).max()) for name in expected)
 
 
-def run_attention(cfg: Config, mesh: str, batch: int, by: str, pause: Any) -> Iterator[Progress]:
+def run_attention(cfg: Config, mesh: str, batch: int, by: str, pause: Any) -> Generator[Progress, None, Ran]:
     """Check, then watch; `pause(program)` gives the seconds for which each collective is held."""
     program = small_program(cfg, mesh, batch, by)
     total, arrays = expected_events(program), small_inputs(program)

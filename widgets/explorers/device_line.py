@@ -9,23 +9,25 @@ as its settings do. Next file to read: `on_device`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from widgets.frame import Frame
 from widgets.state import State
-
-if TYPE_CHECKING:
-    from widgets.explorers.on_device import OnDevice
 
 WORDS = {"n_bytes": "bytes", "dtype": "type", "passes": "pass"}  # of settings whose names say too little
 
 
-class DeviceLine:
-    """What `OnDevice` inherits; `value["device"]` is the measured point on show."""
+class DeviceLine(Frame):
+    """A frame whose line of progress is of runs on a device; `value["device"]` is the measured point on show."""
 
     _idle: str = ""  # what the line says while nothing runs
     _idle_of: State | None = None  # and of which settings
 
-    def stamp(self: OnDevice) -> str:
+    def device_state(self, state: State) -> State:
+        """The settings that decide what is run on a device."""
+        return self.run_settings()
+
+    def stamp(self) -> str:
         """When these settings ran on a device, or which others did; nothing where none has."""
         point = (self.value or {}).get("device") if self._true else None
         if not point:
@@ -44,7 +46,7 @@ class DeviceLine:
             if not self.busy:
                 self._mark(False, self._idle if self._idle_of == self._asked_of() else "")
 
-    def _asked_of(self: OnDevice) -> State:
+    def _asked_of(self) -> State:
         """Settings that decide what runs, here or on a device."""
         return {**self.run_settings(), **self.device_state(self.state)} if self._true else {}
 

@@ -135,8 +135,8 @@ def _is_full(setup: Setup) -> bool:
 
 def known_trials(setups: Sequence[Setup]) -> list[Facts] | None:
     """The same without asking; None where one is not known yet."""
-    found = [_TRIALS.get(setup) for setup in setups]
-    return None if any(each is None for each in found) else found
+    found = [trial for setup in setups if (trial := _TRIALS.get(setup)) is not None]
+    return found if len(found) == len(setups) else None
 
 
 def _trial(setup: Setup, est: Any, at: tuple[int, ...]) -> Facts:

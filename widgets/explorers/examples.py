@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mtfcore as mtf
+from mtfcore.functions import Function
 
 
 @mtf.function
@@ -60,12 +61,12 @@ def weight_gradient(x: "batch io", dh: "batch hidden"):
 class Example:
     """A function, the words of the menu, and the settings it starts with."""
 
-    fn: mtf.tensor.Function
+    fn: Function
     words: str
     settings: Mapping[str, Any]
 
 
-def _example(fn: mtf.tensor.Function, words: str, mesh: str, layout: str, sizes: str, place: str = "") -> Example:
+def _example(fn: Function, words: str, mesh: str, layout: str, sizes: str, place: str = "") -> Example:
     return Example(fn, words, {"mesh": mesh, "layout": layout, "sizes": sizes, "place": place})
 
 

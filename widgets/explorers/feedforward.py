@@ -13,7 +13,7 @@ devices, at a small size, and lays the answer beside one device's. Source: "Effi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import ipywidgets
@@ -54,7 +54,7 @@ class FeedforwardExplorer(OnDevice, Frame):
     question = "Which feedforward layout moves least at this batch?"
     call = "feedforward"
     start = START
-    opened: ProgramExplorer | None = None
+    opened: LayerProgram | None = None
 
     def __init__(self, **settings: Any) -> None:
         self.ran: tuple[State, Ran] | None = None  # the last run, and the settings that it is of
@@ -189,7 +189,7 @@ class FeedforwardExplorer(OnDevice, Frame):
     def run_settings(self) -> State:
         return {name: value for name, value in self.state.items() if name not in LOOKING}
 
-    def run(self, settings: State) -> Iterator[Progress]:
+    def run(self, settings: State) -> Generator[Progress, None, Ran]:
         """The chosen layout's steps on simulated devices, its traffic as it happens, its answer checked."""
         layer, mesh = layer_of({**START, **settings}), mesh_of(settings)
         inputs.check({**START, **settings})

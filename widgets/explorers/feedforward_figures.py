@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mtfcore.errors import sure
 from widgets.figures.feedforward_published import rows_of
 from widgets.queue import Progress
 
@@ -30,5 +31,5 @@ def work_out(figure: str) -> Iterator[Progress]:
 
     missing = [row for row in rows_of(figure) if row.key not in _KNOWN]
     for n, row in enumerate(missing, 1):
-        _KNOWN[row.key] = float(predicted(row).value)
+        _KNOWN[row.key] = float(sure(predicted(row)).value)
         yield Progress(n, len(missing), f"{n} of {len(missing)}", value=n)

@@ -121,11 +121,11 @@ def check(state: State) -> None:
         words = [
             f"{name} is {state[name]:,}; it goes from {low:,} to {high:,}" for name, (low, high) in outside.items()
         ]
-        legal = {name: min(max(state[name], low), high) for name, (low, high) in outside.items()}
-        n = math.prod({**state, **legal}[axis] for axis in "xyz")
-        legal |= {name: _multiple(legal[name], n) for name in legal.keys() & {"d_model", "d_ff"}}
-        label = ", ".join(f"{name} {n:,}" for name, n in legal.items())
-        raise Refused("\n".join(words), [Offer(f"use {label}", legal)])
+        inside = {name: min(max(state[name], low), high) for name, (low, high) in outside.items()}
+        n = math.prod({**state, **inside}[axis] for axis in "xyz")
+        inside |= {name: _multiple(inside[name], n) for name in inside.keys() & {"d_model", "d_ff"}}
+        label = ", ".join(f"{name} {n:,}" for name, n in inside.items())
+        raise Refused("\n".join(words), [Offer(f"use {label}", inside)])
     if (devices := state["x"] * state["y"] * state["z"]) > MOST_DEVICES:
         raise Refused(f"x · y · z = {devices:,} devices; the most here is {MOST_DEVICES}",
                       [Offer("x:4 y:8 z:8", {"x": 4, "y": 8, "z": 8})])  # fmt: skip

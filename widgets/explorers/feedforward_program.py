@@ -8,6 +8,8 @@ Next file to read: `program`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mtfcore.costs.second_paper.programs import layer as layer_function
 from mtfcore.costs.second_paper.programs import places
 from widgets.explorers.planned import write_place
@@ -20,7 +22,7 @@ class LayerProgram(ProgramExplorer):
 
     def __init__(self, layout: str, layer: Layer, mesh: Mesh3) -> None:
         narrow = "i8" if layer.weights == "int8" else ""
-        options = {"gated": layer.gated, "weights": narrow}
+        options: dict[str, Any] = {"gated": layer.gated, "weights": narrow}
         self._made = (
             f"layer({', '.join([repr(layout), *(f'{key}={value!r}' for key, value in options.items() if value)])})"
         )

@@ -13,13 +13,12 @@ sections 2 to 4. Lesson 11 uses it. Next file to read: `generate_inputs`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import mtfcore as mtf
 from mtfcore.device_pool import LAUNCH
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.model.serving import PHASES
 from widgets.controls import Button, Control
 from widgets.explorers import generate_inputs, generate_prices
@@ -66,8 +65,8 @@ class Generate(OnDevice, Growing):
 
     def run_buttons(self) -> list[Control]:
         write = Button("run", None, "Write", "Prompt", enabled=not self.measuring)
-        device, stop = super().run_buttons()[-2:]
-        return [write, dataclasses.replace(stop, group="Prompt", enabled=self.busy), device]
+        device, _ = super().run_buttons()[-2:]
+        return [write, Button("stop", None, "Stop", "Prompt", enabled=self.busy), device]
 
     def press_run(self, name: str) -> bool:
         """Write what stands in the box, which is empty then for what is said next."""
@@ -124,7 +123,7 @@ class Generate(OnDevice, Growing):
     def svg(self) -> str:
         live = self.value["live"] if self.value else None
         turns = (f"{NAMES[who]}: {text}".lstrip(": ") for who, text in live["log"]) if live else ()
-        return stacked([*text_block("\n".join(turns), 640, *SAID), table_svg(self._shown.table)])
+        return stacked([*text_block("\n".join(turns), 640, *SAID), table_svg(sure(self._shown).table)])
 
     def call_code(self) -> str:
         said = next((text for who, text in reversed(self.writer.log) if who == "you"), START["prompt"])
@@ -208,7 +207,7 @@ class Generate(OnDevice, Growing):
         return "stopped" if result.stopped else "the answer is written"
 
 
-def generate(prompt: str = START["prompt"], mesh: object = START["mesh"], **settings: Any) -> Generate:
+def generate(prompt: str = START["prompt"], mesh: str | mtf.Mesh = START["mesh"], **settings: Any) -> Generate:
     """Talk with a model on a mesh; see the module's text.
 
     Settings: prefill and decode (partitions or "auto"), model ("auto", "smollm2-135m", "untrained"), slots, others

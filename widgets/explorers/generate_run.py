@@ -13,11 +13,11 @@ Others beside the reader's conversation come and go in the slots that are free. 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from widgets.explorers.attention_times import slice_for
 from widgets.explorers.generate_inputs import CHUNK, LENGTH, model_here
 from widgets.frame import Progress
@@ -59,7 +59,12 @@ class Writer:
         self._seconds: list[float] = []  # of decode launches since the last change, a token each
         self._n_others = 0
 
-    def turn(self, s: State) -> Iterator[Progress]:
+    @property
+    def _talk(self) -> Chat:
+        """The conversation that has begun."""
+        return sure(self.chat)
+
+    def turn(self, s: State) -> Generator[Progress, None, Facts | None]:
         """Take up what has changed, read what the reader says, and write."""
         yield Progress(0, s["tokens"], "reading the model's file" if self.chat is None else "taking up the settings")
         self._take_up(s)
@@ -67,7 +72,8 @@ class Writer:
 
         self.log += [("you", s["prompt"]), ("model", "")]
         drawing = {"temperature": s["temperature"], "seed": s["seed"]}
-        pieces, sent, counts = self.chat.say(s["prompt"], s["tokens"], **drawing), Sent(), {}
+        pieces, sent = self._talk.say(s["prompt"], s["tokens"], **drawing), Sent()
+        counts: dict[str, int] = {}
         state = "stopped"
         try:
             yield self._progress(s, counts, sent, "", "compiling what is launched first")
@@ -102,21 +108,21 @@ class Writer:
                              attached=s["on"] == "attached")  # fmt: skip
             self._carry_on(before)
         elif any(self.asked[name] != s[name] for name in MOVING):
-            told = before.change(prefill=s["prefill"], decode=s["decode"], mesh=s["mesh"], topology=topology)
+            told = sure(before).change(prefill=s["prefill"], decode=s["decode"], mesh=s["mesh"], topology=topology)
             self.log.append(("note", told))
             self._seconds = []
         self.asked = dict(s)
-        if before is not None and before.engine is not self.chat.engine:
+        if before is not None and before.engine is not self._talk.engine:
             self.others = []
 
     def _carry_on(self, before: Chat | None) -> None:
         """The same conversation with a new engine; with another model it begins again."""
         self.others, self._seconds = [], []
-        if before is not None and before.model is self.chat.model:
-            self.chat.messages = before.messages
+        if before is not None and before.model is self._talk.model:
+            self._talk.messages = before.messages
             self.log.append(("note", "another engine: the conversation is read again"))
         elif self.log:
-            self.log = [("note", f"a new conversation, with {self.chat.engine.cfg.name}")]
+            self.log = [("note", f"a new conversation, with {self._talk.engine.cfg.name}")]
 
     def _invite(self, s: State) -> None:
         """As many others as there should be; those who have finished leave."""
@@ -124,9 +130,9 @@ class Writer:
         for _ in range(s["others"] - len(self.others)):
             question = QUESTIONS[self._n_others % len(QUESTIONS)]
             self._n_others += 1
-            tokens = self.chat.model.prompt([{"role": "user", "content": question}])
-            (request,) = self.chat.engine.submit([tokens], s["tokens"], temperature=s["temperature"], seed=s["seed"],
-                                                 stop=self.chat.model.stop, first_sequence=self._n_others)  # fmt: skip
+            tokens = self._talk.model.prompt([{"role": "user", "content": question}])
+            (request,) = self._talk.engine.submit([tokens], s["tokens"], temperature=s["temperature"], seed=s["seed"],
+                                                 stop=self._talk.model.stop, first_sequence=self._n_others)  # fmt: skip
             self.others.append((question, request))
 
     def _note(self, piece: str, now: Launch, counts: dict[str, int], sent: Sent) -> None:
@@ -145,25 +151,25 @@ class Writer:
     # ---- facts --------------------------------------------------------------------------------------------------
 
     def _tell(self, s: State, counts: dict[str, int], sent: Sent, phase: str, state: str) -> None:
-        engine = self.chat.engine
+        engine = self._talk.engine
         self.facts = {
             "state": state, "phase": phase, "log": list(self.log), "text": self.log[-1][1] if self.log else "",
             "mesh": [list(axis) for axis in engine.mesh.axes], "model": engine.cfg.name,
             "prefill": engine.prefill, "decode": engine.decode, "simulated": engine.simulated,
             "phases": {name: {"launches": sent.launches[name], "tokens": counts[name],
                               "sent": sum(of_phase.values())} for name, of_phase in sent.by_phase.items()},
-            "moved": sum(self.chat.sent.by_phase.get("move", {}).values()),
-            "so_far": self.chat.sent.by_axis, "a_token": dict(self.chat.sent.a_token),
+            "moved": sum(self._talk.sent.by_phase.get("move", {}).values()),
+            "so_far": self._talk.sent.by_axis, "a_token": dict(self._talk.sent.a_token),
             "cache": self._cache(), "room": engine.length, "others": self._others(),
             "seconds": statistics.median(self._seconds) if len(self._seconds) > 2 else None,
         }  # fmt: skip
 
     def _cache(self) -> Facts:
         """Who has which slot, how full it is, and which devices look after it."""
-        engine = self.chat.engine
+        engine = self._talk.engine
         queue, blocks = engine.queue, engine.queue.slots.blocks
-        reading = {request.slot: request for request in queue.reading}
-        have = {**reading, **queue.held, **queue.running}
+        reading = {request.slot: request for request in queue.reading if request.slot is not None}
+        have: dict[int, Request] = {**reading, **queue.held, **queue.running}
         slots = []
         for slot in range(engine.n_slots):
             request = have.get(slot)
@@ -174,5 +180,5 @@ class Writer:
         return {"slots": slots, "blocks": blocks, "axes": axes if blocks > 1 else ""}
 
     def _others(self) -> list[tuple[str, str]]:
-        tokenizer = self.chat.model.tokenizer
+        tokenizer = sure(self._talk.model.tokenizer)
         return [(text, tokenizer.decode(request.made)) for text, request in self.others]

@@ -10,6 +10,8 @@ touches of A, B and C. Change the number of processors: blocks of the same volum
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from widgets.controls import Control, IntBox
 from widgets.figures.iteration_space import sentence, spaces, table
 from widgets.figures.iteration_space_svg import saved_svg, spaces_html
@@ -25,7 +27,7 @@ class IterationSpace(Frame):
 
     question = "C = A B, u × u × u multiply-adds: how do they share out so that processors touch the least?"
     call = "iteration_space"
-    start: State = {"processors": 64, "u": 1024}
+    start: ClassVar[State] = {"processors": 64, "u": 1024}
 
     def make_picture(self) -> PictureView:
         return PictureView(label="the iteration space cut into slabs, pencils and cubes")

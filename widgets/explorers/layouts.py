@@ -89,7 +89,7 @@ class Layouts(OnDevice, Frame):
             if name not in known:
                 raise LayoutError(f"no {name!r}; {nearest(name, known)}")
         sizes = Sizes(**{dim: numbers[dim] for dim in ("batch", "io", "hidden")})
-        mesh = tuple(numbers[axis] for axis in ("rows", "cols", "planes"))
+        mesh = numbers["rows"], numbers["cols"], numbers["planes"]
         facts = compared(sizes, mesh, mtf.chip(chip), canonical(dtype), optimizer, passes)
         facts["device"], rows = self.device_facts(), table(facts)
         rows = [*rows, *device_row(facts["device"], "the best layout, on a device", len(rows[0]))]
@@ -166,10 +166,10 @@ def _check_range(numbers: dict[str, int]) -> None:
         label = ", ".join(f"{name} {n:,}" for name, n in legal.items())
         raise Refused("\n".join(words), [Offer(f"use {label}", legal)])
     if (devices := math.prod(numbers[axis] for axis in ("rows", "cols", "planes"))) > MOST_DEVICES:
-        words = f"rows · cols · planes = {devices:,} devices; the most here is {MOST_DEVICES:,}"
+        many = f"rows · cols · planes = {devices:,} devices; the most here is {MOST_DEVICES:,}"
         fewer = {axis: MOST_DEVICES * numbers[axis] // devices for axis in ("rows", "cols", "planes")}
         offers = [Offer(f"{axis} {n:,}", {axis: n}) for axis, n in fewer.items() if n]
-        raise Refused(words, offers or [Offer("one device", dict.fromkeys(fewer, 1))])
+        raise Refused(many, offers or [Offer("one device", dict.fromkeys(fewer, 1))])
 
 
 def _ways_out(numbers: dict[str, int], uneven: dict[str, int]) -> Iterator[Offer]:

@@ -11,13 +11,13 @@ eyes can follow; neither pace says anything about hardware. Next file to read: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import mtfcore as mtf
 from mtfcore.dims import parse_dims
 from mtfcore.dtypes import canonical
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.events import Tally, expected_events
 from mtfcore.functions import Function
 from widgets.controls import Button, Choice, Control, IntBox, TextBox
@@ -66,7 +66,7 @@ class LiveTraffic(Frame):
     # Controls ---------------------------------------------------------------------------------------------------
 
     def controls(self, state: State) -> list[Control]:
-        how = [
+        how: list[Control] = [
             Choice("on", state["on"], "on", "run", options=PLACES),
             Choice("pace", state["pace"], "pace", "run", _PACE_HINT, options=PACES),
         ]
@@ -113,7 +113,7 @@ class LiveTraffic(Frame):
         self._show()
 
     def still(self, shown: Shown) -> str:
-        return still_live(self.live if self._of_plan() else shown.facts)
+        return still_live((self.live if self._of_plan() else None) or shown.facts)
 
     def call_code(self) -> str:
         name = self._what.name if isinstance(self._what, mtf.Program) else self._what.__name__
@@ -128,11 +128,11 @@ class LiveTraffic(Frame):
 
     def _show(self) -> None:
         """The run's traffic while it belongs to the plan on show, else a plan of which nothing has happened."""
-        facts = (self._shown.facts if self._shown else None) or self.live
-        state = "planned"
-        if self._of_plan():
-            _, facts, state = self._live
-        about = "Press Run to see it happen." if state == "planned" else run_words(facts, state)
+        run, about = self._live if self._of_plan() else None, "Press Run to see it happen."
+        facts = sure((self._shown.facts if self._shown else None) or self.live)
+        if run is not None:
+            _, facts, state = run
+            about = run_words(facts, state)
         self.picture.show(facts, tagged_html(about), self._pointed(facts))
 
     def _of_plan(self) -> bool:
@@ -146,7 +146,7 @@ class LiveTraffic(Frame):
 
     def _point(self, change: Any) -> None:
         with self.told():
-            facts = self.live if self._of_plan() else self._shown.facts
+            facts = (self.live if self._of_plan() else None) or sure(self._shown).facts
             self.picture.pointed = self._pointed(facts)
 
     # Running ----------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class LiveTraffic(Frame):
     def run_settings(self) -> State:
         return {name: value for name, value in self.state.items() if name != "pace"}
 
-    def run(self, settings: State) -> Iterator[Progress]:
+    def run(self, settings: State) -> Generator[Progress, None, Tally]:
         """Run with marks, and tell what has happened 20 times a second."""
         program, _ = self.plan(settings)
         self._check_size(program)
@@ -207,8 +207,8 @@ def _plan_texts(settings: State) -> State:
     return {**texts, "dtype": canonical(texts["dtype"])}
 
 
-class Watchable:
-    """A base, before `Frame`, for what shows a function: a button that opens its live traffic, of the same settings."""
+class Watchable(Frame):
+    """A frame that shows a function this too: a button that opens its live traffic, of the same settings."""
 
     watching: LiveTraffic | None = None
 

@@ -15,6 +15,12 @@ from mtfcore.dims import parse_dims
 from widgets.controls import Control, IntBox, most
 
 
+def grid_of(mesh: mtf.Mesh) -> tuple[int, int, int]:
+    """Sizes of x, y and z; 1 for an axis that it lacks."""
+    x, y, z = (mesh[axis] if axis in mesh else 1 for axis in "xyz")
+    return x, y, z
+
+
 def axis_boxes(mesh: mtf.Mesh, most_devices: int) -> list[Control]:
     """One box an axis; each goes as far as the others leave devices."""
     sizes = dict(mesh.axes)

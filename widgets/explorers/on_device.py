@@ -19,13 +19,13 @@ from __future__ import annotations
 import dataclasses
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from threading import Event
 from typing import Any, ClassVar
 
 import mtfcore as mtf
 from mtfcore.errors import DeviceError
-from tpu_runs.asking import AskingError, RequestRefused, in_words, the_class
+from tpu_runs.asking import Asked, AskingError, Class, RequestRefused, in_words, the_class
 from tpu_runs.records import Record
 from widgets.controls import Button, Control
 from widgets.explorers import plan_inputs, run_jobs
@@ -34,6 +34,7 @@ from widgets.explorers.history import OF, History, kind_of
 from widgets.figures.on_device import point_facts
 from widgets.frame import Offer, Progress, Result
 from widgets.numbers import origin, quantity
+from widgets.queue import Settings
 from widgets.state import State
 
 SIMULATES = "on simulated devices, at a small size"
@@ -51,7 +52,7 @@ class NotTaken(DeviceError):
 
 
 class OnDevice(DeviceLine):
-    """What explorers inherit before `Frame`; see the module's text."""
+    """What explorers inherit; see the module's text."""
 
     measure: ClassVar[Any] = None  # None: mtfcore.measuring.steps
     chips: ClassVar[Any] = None  # None: mtfcore.measuring.chip_state
@@ -61,14 +62,12 @@ class OnDevice(DeviceLine):
     def __init__(self, **settings: Any) -> None:
         self.history = History()
         self.last: dict[str, Record] = {}  # of each kind, of this session: shown greyed when the settings move on
-        self._job, self._job_settings, self._class_run, self.stopping = "", {}, None, Event()
+        self._job, self.stopping = "", Event()
+        self._job_settings: State = {}
+        self._class_run: Asked | None = None
         super().__init__(**settings)
 
     # What an explorer gives -------------------------------------------------------------------------------------
-
-    def device_state(self, state: State) -> State:
-        """The settings that decide what is run."""
-        return self.run_settings()
 
     def device_program(self, settings: State) -> tuple[mtf.Program, str]:
         """The program, and the slice on which links are modelled where only one device's share is run."""
@@ -110,7 +109,7 @@ class OnDevice(DeviceLine):
 
     # Running ----------------------------------------------------------------------------------------------------
 
-    def run_on_device(self, settings: State) -> Iterator[Progress]:
+    def run_on_device(self, settings: State) -> Generator[Progress, None, Record]:
         """Ask the class where one is named, else the chip of this computer."""
         own = without_job(settings)
         try:
@@ -124,16 +123,16 @@ class OnDevice(DeviceLine):
         return (yield from run_jobs.attached(program, own, self.call, topology, self.repeats, type(self).measure,
                                              type(self).chips, self.instead))  # fmt: skip
 
-    def _ask(self, asking: Any, settings: State) -> Iterator[Progress]:
+    def _ask(self, asking: Class, settings: State) -> Generator[Progress, None, Record]:
         found = self.device_case(settings)
         if found is None:
             raise NotTaken("the class's owner takes collectives, and whole steps of a model by its name with no "
                            "more than `layers` and `heads` changed; this is neither. `run` has both",
                            self.class_offers(settings))  # fmt: skip
         yield Progress(0, 1, "asking the class's owner")
-        self._class_run = asking.start(*found)
+        self._class_run = run = asking.start(*found)
         try:
-            record = self._class_run.wait(progress=lambda told: self._mark(True, in_words(told)))
+            record = run.wait(progress=lambda told: self._mark(True, in_words(told)))
         finally:
             self._class_run = None
         if record.status in ("failed", "refused"):
@@ -143,7 +142,7 @@ class OnDevice(DeviceLine):
 
     # What comes of it -------------------------------------------------------------------------------------------
 
-    def _begun(self, settings: State) -> None:
+    def _begun(self, settings: Settings) -> None:
         self._job, self._job_settings = settings.get(JOB, ""), without_job(settings)
         self.stopping.clear()
         super()._begun(settings)
@@ -234,7 +233,7 @@ def slice_of(n_devices: int, chip: str = "v4") -> str:
     return next((str(one) for one in plan_inputs.slices_of(chip) if one.devices == n_devices), "")
 
 
-def without_job(settings: State) -> State:
+def without_job(settings: Settings) -> State:
     """The settings themselves."""
     return {name: value for name, value in settings.items() if name != JOB}
 

@@ -112,8 +112,12 @@ def around(setup: Setup) -> Iterator[list[Setup]]:
     """What a hand may ask for next, a few at a time: first the changes, then every power of two of a slider."""
     yield from ([dataclasses.replace(setup, **settings)] for _, settings in changes(setup))
     for name, powers in (("batch", range(11)), ("input_tokens", range(5, 16)), ("output_tokens", range(3, 12))):
-        own = [dataclasses.replace(setup, **{name: 1 << power}) for power in powers]
+        own = [_with(setup, {name: 1 << power}) for power in powers]
         yield from (own[first : first + 4] for first in range(0, len(own), 4))
+
+
+def _with(setup: Setup, changes: Mapping[str, Any]) -> Setup:
+    return dataclasses.replace(setup, **changes)
 
 
 def possible(setup: Setup, padded: str = "") -> Iterator[Offer]:

@@ -15,6 +15,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import mtfcore as mtf
 from mtfcore.chips import Chip, chips
@@ -177,7 +178,7 @@ def type_controls(state: State) -> list[Control]:
     ]
 
 
-def edited(state: State, name: str, value: str) -> State:
+def edited(state: State, name: str, value: Any) -> State:
     """The state after one of these controls was moved."""
     if name == "preset":
         return {**state, "model": state["model"] if value == "-" else value}

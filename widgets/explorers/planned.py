@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import mtfcore as mtf
 from mtfcore.dims import parse_dims
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, refuse, sure
 from mtfcore.functions import Function
 from widgets.explorers.tensors import read_entries, ways_out
 from widgets.numbers import count, origin, quantity
@@ -104,10 +104,10 @@ def guard(program: mtf.Program, settings: Mapping[str, str], fn: Function) -> No
 
 def _smaller(settings: Mapping[str, str], fn: Function) -> str:
     """Halve the largest size until a run fits; nothing where the sizes do not allow it."""
-    dims = {dim.name: dim.size for dim in parse_dims(settings["sizes"])}
+    dims = {dim.name: sure(dim.size) for dim in parse_dims(settings["sizes"])}
     halved: set[str] = set()
     while candidates := [name for name in dims if name not in halved and dims[name] % 2 == 0]:
-        name = max(candidates, key=lambda each: dims[each])
+        name = max(candidates, key=dims.__getitem__)
         sizes = _text({**dims, name: dims[name] // 2})
         try:
             program, _ = planned(fn, **{**settings, "sizes": sizes})

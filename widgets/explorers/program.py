@@ -14,7 +14,7 @@ Ideas: "Mesh-TensorFlow" (arXiv 1811.02084, section 4) and "Efficiently Scaling 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import ipywidgets
@@ -36,7 +36,7 @@ from widgets.figures.held_html import held_html
 from widgets.figures.program import Facts, compared, program_facts, table, walk, why
 from widgets.figures.program_svg import program_svg
 from widgets.figures.words import device_words
-from widgets.frame import Frame, Progress, Result, Shown
+from widgets.frame import Progress, Result, Shown
 from widgets.numbers import count
 from widgets.state import State, call_text
 from widgets.views.held_view import HeldView
@@ -50,7 +50,7 @@ MENU_DTYPES = ("f32", "bf16", "f16", "i32", "i8")  # any other can be given in t
 LOOKING = ("step", "device")  # settings that only say where to look
 
 
-class ProgramExplorer(Watchable, Frame):
+class ProgramExplorer(Watchable):
     """The explorer; call `program(…)`."""
 
     question = "Which steps does this function become, and what does each device hold and send?"
@@ -172,7 +172,7 @@ class ProgramExplorer(Watchable, Frame):
     def run_settings(self) -> State:
         return {name: value for name, value in self.state.items() if name not in LOOKING}
 
-    def run(self, settings: State) -> Iterator[Progress]:
+    def run(self, settings: State) -> Generator[Progress, None, Any]:
         """Run the shown steps on simulated devices, keeping every value; one launch after the other."""
         texts = {name: value for name, value in settings.items() if name != "fn"}
         call = self.function(settings["fn"])
@@ -189,8 +189,9 @@ class ProgramExplorer(Watchable, Frame):
 
     def _arrays(self, program: mtf.Program) -> Mapping[str, Any]:
         """The reader's arrays for the reader's function, else arrays that tell devices apart."""
-        given = self._inputs is not None and program.name in self._owned()
-        return self._inputs if given else example_inputs(program)
+        if self._inputs is not None and program.name in self._owned():
+            return self._inputs
+        return example_inputs(program)
 
     def show_result(self, result: Result) -> None:
         with self.drawing:
@@ -245,7 +246,7 @@ def program(
     `inputs` are whole arrays by name for the run; without them it makes some that tell devices apart.
     """
     own = fn if isinstance(fn, Function) else None
-    name = own.__name__ if own is not None else fn or START["fn"]
+    name = own.__name__ if own is not None else str(fn or START["fn"])
     settings = dict((EXAMPLES.get(name) or EXAMPLES[START["fn"]]).settings)
     if own is not None:
         settings = {**EXAMPLES[START["fn"]].settings, "place": ""}

@@ -109,10 +109,11 @@ class RunExplorer(OnDevice, Frame):
 
     def draw(self, **state: Any) -> Shown:
         run_inputs.check(state, self.own_name)
-        mesh = self.own.mesh if state["what"] == self.own_name else mtf.Mesh(state["mesh"])
-        run_inputs.check_mesh(mesh, state["topology"], state, state["what"] == self.own_name)
+        own = self.own if state["what"] == self.own_name else None
+        mesh = mtf.Mesh(state["mesh"]) if own is None else own.mesh
+        run_inputs.check_mesh(mesh, state["topology"], state, own is not None)
         program = self.program(state)
-        found = {kind: pair for kind in KINDS if (pair := self.found(kind))[0] is not None}
+        found = {kind: (record, said) for kind in KINDS for record, said in [self.found(kind)] if record is not None}
         if "compiled" not in found and (kept := recorded(state)) is not None:
             found["compiled"] = (kept, "")
         records = {kind: record for kind, (record, _) in found.items()}

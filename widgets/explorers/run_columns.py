@@ -17,6 +17,7 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.chips import Chip
 from mtfcore.costs.pricing.cost import Cost
+from mtfcore.errors import sure
 from mtfcore.reference import Published
 from tpu_runs.entries import by_axis
 from tpu_runs.records import Record
@@ -38,7 +39,7 @@ def columns(
     cost = mtf.price(program, topology, model="calibrated")
     printed = run_published.printed(state)
     constants = constants_words(cost, run_published.row_of(state))
-    values = {
+    values: dict[str, Values] = {
         "modelled": modelled(cost, constants), "compiled": compiled(found.get("compiled"), cost),
         "measured": measured(found, cost),
         "published": {name: (each.value, "published", each.words) for name, each in printed.items()},
@@ -109,7 +110,7 @@ def measured(found: Mapping[str, Record], cost: Cost) -> Values:
         where = "local" if record.share is not None else "seconds"
         values[where] = (record.median, "measured", record.words())
         if record.share is None and is_such_a_slice(record, cost):
-            values["mfu"] = (cost.mfu * cost.seconds / record.median, "measured", record.words())
+            values["mfu"] = (cost.mfu * cost.seconds / sure(record.median), "measured", record.words())
     return values
 
 
@@ -130,9 +131,9 @@ def of_chip(record: Record, chip: Chip) -> bool:
 
 
 def _cell(row: str, found: tuple[float | None, str, str] | None) -> Facts | None:
-    if found is None or found[0] is None:
+    value, origin, words = found or (None, "", "")
+    if value is None:
         return None
-    value, origin, words = found
     return {"value": value, "text": text_of(row, value), "origin": origin, "words": words, "error": None, "against": ""}
 
 
@@ -146,12 +147,13 @@ def _compare(row: str, cells: dict[str, Facts | None], comparable: bool) -> None
     """Write errors: of times against such a device or the paper, of bytes and FLOPs against the plan."""
     timed = row in TIMES
     against = ("measured", "published") if timed and comparable else ("published",) if timed else ("modelled",)
-    truth = next((name for name in against if cells[name]), None)
-    if truth is None or not cells[truth]["value"]:
+    truth = next((name for name in against if cells[name]), "")
+    right = cells.get(truth)
+    if right is None or not right["value"]:
         return
     for name, cell in cells.items():
         if cell and name != truth and not (timed and name == "measured" and not comparable):
-            cell |= {"error": cell["value"] / cells[truth]["value"] - 1, "against": truth}
+            cell |= {"error": cell["value"] / right["value"] - 1, "against": truth}
 
 
 def _parts(cost: Cost) -> dict[str, float]:

@@ -88,7 +88,9 @@ def _chip_state(mesh: mtf.Mesh) -> Any:
 def _measured(measure: Any, program: mtf.Program, **options: Any) -> Generator[Progress, None, Measured]:
     """`mtfcore.measuring.steps`, its progress as ours."""
     if measure is None:
-        from mtfcore.measuring import steps as measure
+        from mtfcore.measuring import steps
+
+        measure = steps
     going = measure(program, **options)
     try:
         while True:
@@ -129,7 +131,7 @@ def compiled(
 def compiled_record(report: CompiledReport, settings: State, explorer: str) -> Record:
     """What is kept of a report, with the reasons why it is not as planned."""
     found = compiled_fields(report)
-    own = {OF: explorer, "name": report.program.name}
+    own: dict[str, Any] = {OF: explorer, "name": report.program.name}
     if report.fits:
         own["whys"] = list(dict.fromkeys(how.why for _, how in report.differences))[:8]
     return Record(case=CASE, params=dict(settings), commit=commit(), **{**found, "facts": found["facts"] | own})

@@ -23,6 +23,7 @@ from mtfcore.planned_collective import planned_collective
 from widgets.explorers import plan_inputs
 from widgets.explorers.attention_program import attention_program
 from widgets.explorers.examples import two_layers
+from widgets.explorers.mesh_controls import grid_of
 from widgets.explorers.planned import planned
 from widgets.explorers.run_inputs import MODELS, asked
 from widgets.state import State
@@ -52,9 +53,8 @@ def _of_a_model(what: str, cfg: Config, state: State) -> mtf.Program:
     ffn, _, attention = state["partition"].rpartition("-")
     mesh, batch, tokens, weights = mtf.Mesh(state["mesh"]), state["batch"], state["tokens"], state["weights"]
     if what == "feedforward":
-        sizes = tuple(mesh[axis] if axis in mesh else 1 for axis in "xyz")
         return feedforward_programs.planned(
-            ffn, sizes, batch, tokens, cfg.d_model, cfg.d_ff, cfg.gated, activations(weights),
+            ffn, grid_of(mesh), batch, tokens, cfg.d_model, cfg.d_ff, cfg.gated, activations(weights),
             "i8" if weights == "int8" else "",
         )  # fmt: skip
     if what == "attention":

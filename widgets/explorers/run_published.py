@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 import mtfcore as mtf
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.reference import Published, rows
 from widgets.explorers import plan_inputs
 from widgets.explorers.layer_steps import mesh_of
@@ -168,9 +168,9 @@ def printed(state: State) -> dict[str, Printed]:
     if row is None:
         return {}
     steps = steps_of(row)
-    scale = row.seconds / row.value / steps
-    found = {"seconds": Printed(row, row.seconds / steps, row.half_unit * scale)}
+    scale = row.seconds / row.number / steps
+    found = {"seconds": Printed(row, row.seconds / steps, sure(row.half_unit) * scale)}
     for beside in rows(table=row.table, quantity="MFU"):
         if beside.name == row.name and beside.value:
-            found["mfu"] = Printed(beside, beside.value / 100, beside.half_unit / 100)
+            found["mfu"] = Printed(beside, beside.value / 100, sure(beside.half_unit) / 100)
     return found

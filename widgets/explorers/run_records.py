@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 import mtfcore as mtf
+from mtfcore.errors import sure
 from mtfcore.reference import Published
 from tpu_runs.records import Record, committed
 from widgets.explorers import plan_inputs
@@ -51,7 +52,7 @@ def notes_of(records: Mapping[str, Record], program: mtf.Program) -> Facts:
         same = (counted["flops"], counted["sent"]) == (program.flops(), sent) if counted else None
         check = simulated.check
         said = simulated_words(simulated.where["devices"], check.get("error"), str(check.get("against", "")),
-                               simulated.median, same)  # fmt: skip
+                               sure(simulated.median), same)  # fmt: skip
     of_the_paper = measured is not None and measured.share is None
     return {
         "simulated": said, "share": measured.share.get("words", "") if measured is not None and measured.share else "",
@@ -102,6 +103,8 @@ def gave(record: Record) -> str:
         return record.status if record.origin != "compiled" or record.status == "stopped" else "too large [compiled]"
     if record.origin == "compiled":
         return origin(quantity(record.facts["seconds"], "s"), "modelled") + " compiled"
+    if record.median is None:
+        return "no time"
     if record.simulated:
         error = record.check.get("error")
         return "simulated, unchecked" if error is None else f"simulated, {off(error)}"

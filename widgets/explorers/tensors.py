@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import mtfcore as mtf
 from mtfcore.dims import parse_dims
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, sure
 from mtfcore.notation import is_name
 from widgets.shown import Offer
 
@@ -75,7 +75,7 @@ def ways_out(tensors: Tensors, layout: mtf.Layout, mesh: mtf.Mesh, dims: Sequenc
     for own in tensors.values():
         for dim in own:
             parts = mesh.group_size(axis for axis in layout.axes(dim.name) if axis in mesh)
-            if dim.size % parts:
+            if sure(dim.size) % parts:
                 return list(_uneven(dim, parts, own, layout, dims))
         if twice := _clash(own, layout):
             return [Offer(f"leave {name} whole", {"layout": without(layout, name)}) for name in twice]
@@ -85,14 +85,14 @@ def ways_out(tensors: Tensors, layout: mtf.Layout, mesh: mtf.Mesh, dims: Sequenc
 def _uneven(
     dim: mtf.Dim, parts: int, own: Sequence[mtf.Dim], layout: mtf.Layout, dims: Sequence[mtf.Dim]
 ) -> Iterator[Offer]:
-    over = " ".join(layout.axes(dim.name))
-    if dim.size < parts:
+    over, whole = " ".join(layout.axes(dim.name)), sure(dim.size)
+    if whole < parts:
         yield Offer(f"copy {dim.name} ({parts}x the work)", {"layout": without(layout, dim.name)})
         for other in own:
-            if not layout.axes(other.name) and other.size % parts == 0:
+            if not layout.axes(other.name) and sure(other.size) % parts == 0:
                 yield Offer(f"shard {other.name} over {over}", {"layout": without(layout, dim.name, other.name)})
         return
-    for size in (dim.size // parts * parts, -(-dim.size // parts) * parts):
+    for size in (whole // parts * parts, -(-whole // parts) * parts):
         sized = " ".join(f"{each.name}:{size if each.name == dim.name else each.size}" for each in dims)
         yield Offer(f"make {dim.name} {size}", {"dims": sized})
     yield Offer(f"leave {dim.name} whole", {"layout": without(layout, dim.name)})

@@ -19,7 +19,7 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.compiling import CompiledReport
 from mtfcore.compiling.timeline import VIEWS, Timeline, timeline
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.overlap import looped, pays
 from widgets.explorers.compiling import Compiling
 from widgets.explorers.layer_steps import NAMES
@@ -53,7 +53,7 @@ def ask(
     if report.refusal:
         return Answer(says=f"the compiler refuses it, {report.refusal} [compiled]", about=report.version)
     found = {which: timeline(report, which) for which in (VIEWS if _has_loop(report) else ("step",))}
-    memory = origin(quantity(report.memory.total, "iB"), "compiled")
+    memory = origin(quantity(sure(report.memory).total, "iB"), "compiled")
     return Answer(found, "", f"{report.version}, {memory} a device", permutes(made) - permutes(program))
 
 

@@ -199,9 +199,9 @@ def _lengths(phase: str, tokens: int) -> dict[str, int]:
 def _ways_out(state: State, mesh: mtf.Mesh) -> Iterator[Offer]:
     """Two partitions that can be, and padded heads."""
     cfg, lengths = plan_inputs.read_model(state["model"]), _lengths(state["phase"], state["tokens"])
-    can = [name for name in plan_inputs.PARTITIONS if not possible(
-        cfg, *name.rsplit("-", 1), mesh, state["batch"], lengths["new_tokens"], lengths.get("cached_tokens", 0),
-        state["phase"])]  # fmt: skip
+    given = (mesh, state["batch"], lengths["new_tokens"], lengths.get("cached_tokens", 0), state["phase"])
+    parts = {name: name.rpartition("-") for name in plan_inputs.PARTITIONS}
+    can = [name for name, (ffn, _, attention) in parts.items() if not possible(cfg, ffn, attention, *given)]
     yield from (Offer(name, {"partition": name}) for name in can[:2])
     if padded := plan_inputs.padded_heads(state["model"]):
         yield Offer(f"pad heads: {padded}", {"model": padded})

@@ -13,7 +13,7 @@ Next file to read: `../figures/traffic`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import ipywidgets
@@ -143,7 +143,7 @@ class Traffic(OnDevice, Frame):
     def run_settings(self) -> State:
         return {name: value for name, value in self.state.items() if name not in LOOKING}
 
-    def run(self, settings: State) -> Iterator[Progress]:
+    def run(self, settings: State) -> Generator[Progress, None, dict[str, Any]]:
         """JAX's own collective on small arrays that tell devices apart, compared with the schedule's end."""
         mesh, kind = mtf.Mesh(settings["mesh"]), settings["kind"]
         traffic_facts(kind, mesh.axes, settings["way"], 1, settings["at_once"])  # refused in the picture's words
@@ -231,7 +231,8 @@ def traffic(
     if isinstance(running, str):
         if running not in EXAMPLES:
             raise LayoutError(f"no function {running!r}; {nearest(running, EXAMPLES)}")
-        running, settings = EXAMPLES[running].fn, dict(EXAMPLES[running].settings)
+        example = EXAMPLES[running]
+        running, settings = example.fn, dict(example.settings)
     settings |= {key: write_text(value) for key, value in given.items() if value is not None}
     settings |= {"place": write_place(place)} if place is not None else {}
     return LiveTraffic(running, inputs, **settings, dtype=str(dtype), search=search, on=on, pace=pace)

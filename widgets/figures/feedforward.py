@@ -220,7 +220,7 @@ def published(layer: Layer, mesh: Mesh3) -> list[Facts]:
         return []
     here = {"d_model": layer.d_model, "d_ff": layer.d_ff, "mesh": "x:{} y:{} z:{}".format(*mesh)}
     return [
-        {"layout": row.setup["ffn"], "tokens": row.setup["tokens"], "n_bytes": row.value * 1e9, "where": row.table}
+        {"layout": row.setup["ffn"], "tokens": row.setup["tokens"], "n_bytes": row.number * 1e9, "where": row.table}
         for row in published_rows(table="Figure 3")
         if all(row.setup[name] == value for name, value in here.items())
     ]

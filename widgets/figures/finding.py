@@ -59,8 +59,8 @@ def _nearest(trials: Iterable[Facts], met: set[str]) -> dict[str, Facts | None]:
         chip = trial["chip"]
         if chip in met:
             continue
-        found.setdefault(chip, None)
-        if trial["fits"] and (found[chip] is None or trial["step"] < found[chip]["step"]):
+        own = found.setdefault(chip, None)
+        if trial["fits"] and (own is None or trial["step"] < own["step"]):
             found[chip] = trial
     return found
 

@@ -52,7 +52,7 @@ def _giving(live: Facts) -> str:
 
 def _writing(live: Facts) -> str:
     token = sum(live["a_token"].values())
-    axis = max(live["a_token"], key=live["a_token"].get, default="")
+    axis = max(live["a_token"], key=live["a_token"].__getitem__, default="")
     over = f", most of it over {axis}" if token else ""
     busy = sum(1 for slot in live["cache"]["slots"] if slot["writes"])
     sent = origin(quantity(token, "iB"), "counted")
@@ -110,7 +110,8 @@ def _named(facts: Facts, phase: str) -> str:
 
 def table(facts: Facts) -> list[tuple[str, ...]]:
     """The same as text."""
-    live, rows = facts["live"], [("what", "value")]
+    live = facts["live"]
+    rows: list[tuple[str, ...]] = [("what", "value")]
     if modelled := facts["modelled"]:
         rows += [("prefill, decode", f"{modelled.get('prefill', '')}, {modelled.get('decode', '')}")]
         for name, words in (("token", "a token of every slot"), ("chunk", "a chunk that is read")):
@@ -123,7 +124,7 @@ def table(facts: Facts) -> list[tuple[str, ...]]:
 
 
 def _happened(live: Facts) -> list[tuple[str, ...]]:
-    rows = [(f"turn {n + 1}: {who}", text) for n, (who, text) in enumerate(live["log"])]
+    rows: list[tuple[str, ...]] = [(f"turn {n + 1}: {who}", text) for n, (who, text) in enumerate(live["log"])]
     for name in PHASES:
         if found := live["phases"].get(name):
             rows.append((name, f"{found['launches']} launches, {found['tokens']} tokens, "

@@ -91,10 +91,14 @@ def _faces(matrix: str, blocks: Sequence[Sequence[int]], cut: Sequence[int], thi
 
 
 def _path(corners: Sequence[Point], at: Sequence[int], cut: Sequence[int], moved: Sequence[float]) -> str:
-    places = (
-        place(tuple((a + c) / n + m for a, c, n, m in zip(at, each, cut, moved, strict=True))) for each in corners
-    )
+    places = (place(_corner(each, at, cut, moved)) for each in corners)
     return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in places) + "Z"
+
+
+def _corner(of_block: Point, at: Sequence[int], cut: Sequence[int], moved: Sequence[float]) -> Point:
+    """A corner of a block as a point of the unit cube."""
+    i, j, k = ((a + c) / n + m for a, c, n, m in zip(at, of_block, cut, moved, strict=True))
+    return i, j, k
 
 
 def _pulled(cut: Sequence[int]) -> Point:

@@ -102,7 +102,8 @@ def matrix_svg(facts: Facts) -> str:
 
 def grouped(facts: Facts) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """(axis, strength) → the pairs of that colour."""
-    mesh, found = mtf.Mesh([tuple(each) for each in facts["mesh"]]), {}
+    mesh = mtf.Mesh([(axis, size) for axis, size in facts["mesh"]])
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for (one, other), sent in facts["pairs"].items():
         strength = min(int(len(LEVELS) * sent / (facts["peak"] or 1)), len(LEVELS) - 1)
         if sent:

@@ -86,6 +86,7 @@ def _bar(facts: Facts, column: str) -> Bar:
         return Bar(column, reason=facts["missing"].get(column) or MISSING[column])
     words = f"{column}: {cell['text']}"
     work, links = (facts["cells"][row][column] for row in ("local", "links"))
+    parts: tuple[Part, ...]
     if old or not (work and links):
         parts = (Part(cell["value"], OLD if old else ONE[column], words),)
     else:

@@ -71,7 +71,7 @@ def simulated_words(devices: int, error: float | None, against: str, seconds: fl
 
 def table(facts: Facts) -> list[tuple[str, ...]]:
     """The same side by side, each number with its origin and its error."""
-    rows = [("of one device", *COLUMNS)]
+    rows: list[tuple[str, ...]] = [("of one device", *COLUMNS)]
     for row, label in facts["rows"].items():
         rows.append((label, *(_said(facts, facts["cells"][row][column], column) for column in COLUMNS)))
     rows += [("differs from the plan", "", why, "", "") for why in facts["differences"]]

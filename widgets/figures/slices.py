@@ -85,7 +85,7 @@ def holders(tensor: Facts) -> dict[int, list[int]]:
 
 def table(tensors: Sequence[Facts], devices: int = 64) -> list[tuple[str, ...]]:
     """What the picture says, row by row; a long mesh is cut after `devices` and says so."""
-    rows = [("tensor", "device", "holds", "slice shape", "bytes", "same on")]
+    rows: list[tuple[str, ...]] = [("tensor", "device", "holds", "slice shape", "bytes", "same on")]
     for tensor in tensors:
         by_piece = holders(tensor)
         for device in range(min(len(tensor["holds"]), devices)):

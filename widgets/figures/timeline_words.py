@@ -90,7 +90,8 @@ def sentence(facts: Facts) -> str:
     """The step's time, what waits, and what rings change."""
     panels = facts["panels"]
     plain, looped = find(panels, "plain"), find(panels, "looped")
-    said = [*_steps(plain or looped)] if plain or looped else []
+    first = plain or looped
+    said = [*_steps(first)] if first else []
     if plain and looped:
         said.append(_effect(plain, looped, facts.get("rings", 1)))
     said += [f"{one['kind'].capitalize()}: {one['says']}." for one in panels if not one["bars"] and one["says"]]

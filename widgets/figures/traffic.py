@@ -105,7 +105,7 @@ def _states(plan: Schedule) -> list[list[Mapping[Piece, np.ndarray]]]:
     whole = np.ones(plan.group * plan.parts)
     edges = (np.ones(plan.parts), np.ones(plan.parts))
     state = schedules.start(plan, [edges if plan.kind == "halo_exchange" else whole] * plan.group)
-    states = [[dict(held) for held in state]]
+    states: list[list[Mapping[Piece, np.ndarray]]] = [[dict(held) for held in state]]
     for hops in plan.by_step:
         schedules.advance(plan, state, hops)
         states.append([dict(held) for held in state])

@@ -87,7 +87,8 @@ def curve(points: list[list[float]]) -> str:
 def along(points: list[list[float]], share: float) -> tuple[float, float]:
     """A point of a link's way."""
     a, b, c = (1 - share) ** 2, 2 * share * (1 - share), share**2
-    return tuple(a * points[0][n] + b * points[1][n] + c * points[2][n] for n in (0, 1))
+    x, y = (a * points[0][n] + b * points[1][n] + c * points[2][n] for n in (0, 1))
+    return x, y
 
 
 def label_place(points: list[list[float]]) -> tuple[float, float]:

@@ -88,7 +88,8 @@ class Report:
 
     def widget(self) -> ipywidgets.Box:
         """Three buttons, each of use once the one before was pressed, and the place where their text appears."""
-        text, buttons = ipywidgets.HTML(), []
+        text = ipywidgets.HTML()
+        buttons: list[ipywidgets.Button] = []
         buttons += [self._help_button(step, text, buttons) for step in range(1, len(STEPS) + 1)]
         self._unlock(buttons)
         return ipywidgets.VBox([ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), text])
@@ -168,8 +169,8 @@ def judge(exercise: Exercise, answer: Any, seed: str | int) -> tuple[str, str, t
     except AnswerFailed as failed:
         return "try again", f"Your function stopped with {_where(failed.__cause__)}.", tuple(tried)
     except Exception as problem:  # of the right kind, but of no use: a text that names no axis, say
-        other = Case("the answer", False, exercise.expects, f"an error: {_said(problem)}")
-        return "try again", str(other), (*tried, other)
+        failure = Case("the answer", False, exercise.expects, f"an error: {_said(problem)}")
+        return "try again", str(failure), (*tried, failure)
     return "passed", f"{count(len(tried), 'case')} agree{'s' if len(tried) == 1 else ''}.", tuple(tried)
 
 

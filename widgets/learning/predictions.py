@@ -34,7 +34,7 @@ class Prediction:
         self.name, self.question, self.unit = name, question, unit
         self.choices = tuple(choices) if choices else ()
         self._progress = progress
-        self._shown: list[tuple[Shown, DisplayHandle]] = []
+        self._shown: list[tuple[_Static, DisplayHandle]] = []
         self._status = ipywidgets.HTML()
         self._field = self._make_field()
         self._progress.update("predictions", name, question=question, unit=unit)

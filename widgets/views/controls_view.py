@@ -18,6 +18,7 @@ import anywidget
 import traitlets as t
 
 from widgets.controls import Control
+from widgets.views.messages import following
 
 HERE = pathlib.Path(__file__).parent
 
@@ -42,4 +43,4 @@ class ControlsView(anywidget.AnyWidget):
 
     def press(self, values: dict[str, Any], released: bool = True) -> None:
         """What the page does when a hand moves something; for tests without a page."""
-        self.edits = {"number": self.edits["number"] + 1, "released": released, "values": values}
+        self.edits = following(self.edits, released=released, values=values)

@@ -28,7 +28,7 @@ class LiveView(anywidget.AnyWidget):
     _esm = HERE / "live_view.js"
     _css = HERE / "live_view.css"
     drawing = t.Dict({"bars": "", "matrix": "", "devices": 0, "about": "", "events": 0}).tag(sync=True)
-    pair = t.List([]).tag(sync=True)
+    pair: t.List[int] = t.List(t.Int()).tag(sync=True)
     pointed = t.Unicode().tag(sync=True)
 
     def show(self, facts: Facts, about: str, pointed: str = "") -> None:

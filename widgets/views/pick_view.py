@@ -17,6 +17,8 @@ from collections.abc import Callable
 import anywidget
 import traitlets as t
 
+from widgets.views.messages import following
+
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "pick_view.css").read_text(encoding="utf-8")
 
@@ -40,4 +42,4 @@ class PickView(anywidget.AnyWidget):
 
     def pick(self, value: str) -> None:
         """What the page does when a hand picks something; for tests without a page."""
-        self.picked = {"number": self.picked["number"] + 1, "value": value}
+        self.picked = following(self.picked, value=value)

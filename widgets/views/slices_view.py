@@ -15,6 +15,7 @@ import itertools
 import pathlib
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import anywidget
 import traitlets as t
@@ -42,7 +43,7 @@ class SlicesView(anywidget.AnyWidget):
         self.drawing = {"panels": drawn(mesh, tensors, self.drawing["panels"]), "number": next(_numbers)}
 
 
-def drawn(mesh: Facts, tensors: Sequence[Facts], before: Sequence[dict] = ()) -> list[dict]:
+def drawn(mesh: Facts, tensors: Sequence[Facts], before: Any = ()) -> list[dict[str, Any]]:
     """The panels: mesh first; each with its SVG, its grid, and what the page needs of the facts.
 
     A panel that stands there already, with the same facts, is taken from `before` as it is: nobody draws it again.

@@ -20,6 +20,7 @@ from widgets.figures.timeline import Facts, bars_of
 from widgets.figures.timeline_svg import bars_svg, labels_svg
 from widgets.figures.timeline_words import bar_text
 from widgets.numbers import tagged_html
+from widgets.views.messages import following
 
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "timeline_view.css").read_text(encoding="utf-8")
@@ -49,7 +50,7 @@ class TimelineView(anywidget.AnyWidget):
 
     def open_loop(self, value: str) -> None:
         """What the page does when a hand opens a loop; for tests without a page."""
-        self.opened = {"number": self.opened["number"] + 1, "value": value}
+        self.opened = following(self.opened, value=value)
 
 
 def still_timeline(panels: Sequence[Facts]) -> str:
