@@ -32,6 +32,9 @@ CHOICES = {
 }
 SIZES = ("layers", "d_model", "d_ff", "heads", "kv_heads", "head_size", "vocab", "max_length")
 FLAGS = ("causal", "tied", "biases", "qkv_biases")
+MOST_PARAMS = 10**16  # beyond it sizes are a slip, and sums of bytes would no longer be exact
+MOST_LISTED = 10_000  # numbers of key and value heads up to which the possible ones are looked for
+LARGEST = 1e38  # what a 32-bit float holds
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class Config:
     def __post_init__(self) -> None:
         if as_whole(self.kv_heads) == 0:
             object.__setattr__(self, "kv_heads", self.heads)
-        refuse([*_size_faults(self), *_choice_faults(self)] or _shape_faults(self), f"config {self.name!r:.100}")
+        faults = [*_size_faults(self), *_choice_faults(self)] or _too_many(self) or _shape_faults(self)
+        refuse(faults, f"config {self.name!r:.100}")
 
     @property
     def attention(self) -> str:
@@ -111,9 +115,26 @@ def _size_faults(cfg: Config) -> list[str]:
         faults.append(f"encoder_layers is {cfg.encoder_layers!r:.100}; expected a whole number, 0 for a decoder alone")
     for name in ("norm_eps", "rotary_base"):
         value = getattr(cfg, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-            faults.append(f"{name} is {value!r:.100}; expected a positive number")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < LARGEST:
+            faults.append(f"{name} is {_short(value)}; expected a positive number below {LARGEST:.0e}")
     return faults
+
+
+def _short(value: object) -> str:
+    """A value in a message. Python refuses to write whole numbers of over 4,300 digits."""
+    return f"a whole number of {value.bit_length():,} bits" if isinstance(value, int) and value > LARGEST \
+        else f"{value!r:.100}"
+
+
+def _too_many(cfg: Config) -> list[str]:
+    """Sizes that no model has, refused before anything is worked out with them."""
+    size = {name: int(getattr(cfg, name)) for name in (*SIZES, "encoder_layers")}
+    if large := [name for name in size if size[name] > MOST_PARAMS]:
+        return [f"{name} is over {MOST_PARAMS:.0e}; no model has that" for name in large]
+    wide = max(size["d_ff"], size["heads"] * size["head_size"])
+    layers = size["layers"] + size["encoder_layers"]
+    least = size["d_model"] * max(size["vocab"], size["max_length"], layers * wide)  # of its largest kind of matrix
+    return [f"it has over {least:.1e} parameters; no model has over {MOST_PARAMS:.0e}"] * (least > MOST_PARAMS)
 
 
 def _is_among(value: object, legal: tuple[str, ...]) -> bool:
@@ -131,7 +152,8 @@ def _shape_faults(cfg: Config) -> list[str]:
     """What does not fit together (case C10: only `kv_heads` says how heads are shared)."""
     faults = []
     if cfg.heads % cfg.kv_heads:
-        legal = ", ".join(str(n) for n in range(1, cfg.heads + 1) if cfg.heads % n == 0)
+        few = range(1, min(cfg.heads, MOST_LISTED) + 1)
+        legal = ", ".join(str(n) for n in few if cfg.heads % n == 0)
         faults.append(f"heads {cfg.heads} do not divide by kv_heads {cfg.kv_heads}; kv_heads may be {legal}")
     if cfg.positions == "rotary" and cfg.head_size % 2:
         what = f"rotary positions turn pairs, so head_size must be even; it is {cfg.head_size}"

@@ -59,7 +59,8 @@ def compiled(source: str, limits: Limits) -> Callable[[Mapping[str, Any]], str]:
     except LayoutError:
         raise
     except (*WRONG, SyntaxError, MemoryError) as fault:
-        raise LayoutError(f"the chat template cannot be read: {fault!s:.300}") from None
+        words = str(fault) or "it is nested too deeply"  # Python's own compiler then says nothing
+        raise LayoutError(f"the chat template cannot be read: {words:.300}") from None
 
     def render(variables: Mapping[str, Any]) -> str:
         meter = Meter(limits)
@@ -122,7 +123,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        # Nothing is worked out while compiling: Jinja would look at a chain of sums anew from each of its links.
+        super().__init__(optimized=False, **options)
         self.filters, self.globals = dict(FILTERS_HERE), dict(FUNCTIONS)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:

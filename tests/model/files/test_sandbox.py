@@ -103,6 +103,8 @@ BURNING = {
     "deep brackets": "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
     "deep blocks": "{% if 1 %}" * 3_000 + "{% endif %}" * 3_000,
     "deep loops": "{% for a in [1] %}" * 30 + "{% endfor %}" * 30,
+    "long sums": ("{{ 1" + " + 1" * 40 + " }}") * 380 + "{{ 1 + none }}",
+    "a deep else": "{% if 1 %}" + "{% elif 1 %}" * 5_000 + "{% endif %}",
     "too long": "x" * 70_000,
     "an open comment": "{#" * 30_000,
 }  # fmt: skip
