@@ -22,7 +22,8 @@
 # file is run.
 #
 # **These are the students' own files, and anybody can edit one with a text editor.** Take them as what students tell
-# you, and as a help to see where a class stands. They prove nothing, so do not mark by them.
+# you, and as a help to see where a class stands. They prove nothing: before marks come from them, let each student run
+# an exercise of your choice again while you look.
 
 # %%
 from pathlib import Path
