@@ -122,8 +122,9 @@ def _size_faults(cfg: Config) -> list[str]:
 
 def _short(value: object) -> str:
     """A value in a message. Python refuses to write whole numbers of over 4,300 digits."""
-    return f"a whole number of {value.bit_length():,} bits" if isinstance(value, int) and value > LARGEST \
-        else f"{value!r:.100}"
+    if isinstance(value, int) and value > LARGEST:
+        return f"a whole number of {value.bit_length():,} bits"
+    return f"{value!r:.100}"
 
 
 def _too_many(cfg: Config) -> list[str]:
