@@ -40,12 +40,13 @@ def add_chip(
     `mtf.chip("v4").figures`, e.g. `peak_bf16=459e12` or "459 TFLOP/s", `hbm_bytes="95 GiB"`.
 
     `name`: letters, digits, _ . and -; `like`: a chip whose figures it has where none are given; `title` and `kind`:
-    its long name, and what JAX calls such a device; `network`: torus, switch or none.
+    its long name, and what JAX calls such a device; `network`: torus, mesh, full, cubes or switch.
 
     Raises `LayoutError` with every fault at once: a name that is taken, a figure that does not exist or has no such
     unit.
     """
-    faults: list[str] = []
+    faults = [f"{word}={given!r:.100} is no text" for word, given in (("title", title), ("kind", kind))
+              if not isinstance(given, str)]  # fmt: skip
     base = _like(like, faults)
     key = _name(name, faults)
     if not isinstance(source, str) or not source.strip():
@@ -81,12 +82,15 @@ def _name(name: object, faults: list[str]) -> str:
     return key
 
 
-def _network(network: str, base: Chip | None, faults: list[str]) -> str:
-    network = network or (base.network if base else "")
-    if not isinstance(network, str) or network not in NETWORKS:
-        words = "; ".join(f"{name!r}: {meaning}" for name, meaning in NETWORKS.items())
-        faults.append(f"network {network!r:.100} is none of: {words}" if network else f"network is missing: {words}")
-    return network
+def _network(network: object, base: Chip | None, faults: list[str]) -> str:
+    if base and isinstance(network, str) and not network:
+        return base.network
+    if isinstance(network, str) and network in NETWORKS:
+        return network
+    words = "; ".join(f"{name!r}: {meaning}" for name, meaning in NETWORKS.items())
+    missing = isinstance(network, str) and not network
+    faults.append(f"network is missing: {words}" if missing else f"network {network!r:.100} is none of: {words}")
+    return ""
 
 
 def _devices(devices: object, base: Chip | None, faults: list[str]) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mtfcore.errors import LayoutError, NotationError, refuse, sure
-from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, parse
+from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, parse, too_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Dim:
         if self.size is not None and (size := as_size(self.size)) is None:
             what = f"dimension {self.name} has size {self.size!r:.200}"
             raise LayoutError(f"{what}; a size is a whole number, at least 1")
+        if self.size is not None and (long := too_long(size)):
+            raise LayoutError(f"dimension {self.name} has {long}")
         if self.size is not None and type(self.size) is not int:
             object.__setattr__(self, "size", size)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 _LONG_WORD = re.compile(r"(\w{80})\w{40,}(\w{40})")  # a word that would bury the sentence it stands in
@@ -50,6 +50,19 @@ def sure(value: T | None) -> T:
     if value is None:
         raise AssertionError("a value that was made sure of is missing")
     return value
+
+
+def expect(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
+    """The value, where it is one of that kind: `expect(step, Step, "a step of a program")`."""
+    if not isinstance(value, kind):
+        raise LayoutError(f"expected {what}, got {type(value).__name__} {value!r:.200}")
+    return value
+
+
+def refuse_flags(about: str, **flags: object) -> None:
+    """Refuse what is neither True nor False, all at once."""
+    odd = {name: flag for name, flag in flags.items() if not isinstance(flag, bool)}
+    refuse([f"{name} is {flag!r:.100}; expected True or False" for name, flag in odd.items()], about)
 
 
 def nearest(name: object, legal: Iterable[str]) -> str:

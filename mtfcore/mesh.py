@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtfcore.errors import LayoutError, nearest, refuse
-from mtfcore.notation import NAME_RULE, PARTIAL, as_size, as_whole, format_axes, is_name, looks_like_run, parse
+from mtfcore.notation import (
+    NAME_RULE,
+    PARTIAL,
+    as_size,
+    as_whole,
+    format_axes,
+    is_name,
+    looks_like_run,
+    parse,
+    too_long,
+)  # fmt: skip
 
 DeviceLike = int | Mapping[str, int]
 
@@ -174,6 +184,8 @@ def _faults(axes: tuple[tuple[str, int], ...]) -> list[str]:
         elif as_size(size) is None:
             shown = format_axes(size) if isinstance(size, tuple) else size
             faults.append(f"axis {name!r:.200} has size {shown!r:.200}; a size is a whole number, at least 1")
+        elif long := too_long(int(size)):
+            faults.append(f"axis {name!r:.200} has {long}")
     names = Counter(name for name, _ in axes if is_name(name))
     twice = [(name, count) for name, count in names.items() if count > 1]
     return faults + [f"axis {name!r} stands {count} times; names must differ" for name, count in twice]

@@ -14,6 +14,7 @@ Next file to read: `mesh`.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ _SEPARATORS = re.compile(r"[\s;,]+")
 _ITEM = re.compile(r"[^\s;,()]*(?:\([^()]*\))?")
 _SLIP = re.compile(r"([^\W\d]\w*)(?:=|->|→|/|@)(\w+)\Z")  # batch=64, batch->rows
 _MOST_DIGITS = 18  # of a size; more is a slip of the keyboard
+_TOO_MUCH = 10**_MOST_DIGITS
 _SHOWN = 100  # characters of a long text that a message shows
 _PAPER_DIM = re.compile(r"([A-Z])(?:_(?:\{([a-z]+)\}|([a-z]+)))?")
 _PAPER_PARTIAL = re.compile(r"\s*\(\s*partialsum\s*[-:]\s*([a-z]+)\s*\)\s*\Z")
@@ -91,6 +93,12 @@ def as_size(value: object) -> int | None:
     """A size given as any whole number; None for what cannot be a size."""
     number = as_whole(value)
     return None if number is None or number < 1 else number
+
+
+def too_long(size: int) -> str:
+    """What to say of a size of more digits than a text may give; empty where it is none."""
+    digits = int(math.log10(size)) + 1 if size >= _TOO_MUCH else 0
+    return f"a size of {digits} digits; the most is {_MOST_DIGITS}" if digits else ""
 
 
 def looks_like_run(word: str) -> bool:

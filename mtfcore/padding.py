@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mtfcore.dims import Dim, parse_dims
 from mtfcore.elementwise import less
-from mtfcore.errors import LayoutError, nearest, refuse, sure
+from mtfcore.errors import LayoutError, expect, nearest, refuse, sure
 from mtfcore.lookups import index
 from mtfcore.notation import as_size, is_name
 from mtfcore.ops import apply, expect_tensor
@@ -45,7 +45,7 @@ def pad_to(
     if (parts_ := as_size(parts)) is None:
         raise LayoutError(f"pad_to of {t!r}: parts is {parts!r:.200}; expected a whole number of at least 1")
     longer = -(-size // parts_) * parts_
-    if into is not None and into != dim:
+    if into is not None and (not isinstance(into, str) or into != dim):
         t, dim = _renamed(t, dim, into), into
     return _marked(pad(t, dim, longer, value, out), dim, size, longer)
 
@@ -53,8 +53,8 @@ def pad_to(
 def _renamed(t: Tensor, old: str, new: str) -> Tensor:
     """Under the new name already, wherever it lies: what the layout says of that name counts once it is longer."""
     faults = [] if is_name(new) else [f"into is {new!r:.200}; expected one new name, such as 'vocab'"]
-    faults += [f"{new!r} is one of its dimensions already"] if new in t.names else []
     refuse(faults, f"pad_to of {t!r}")
+    refuse([f"{new!r} is one of its dimensions already"] if new in t.names else [], f"pad_to of {t!r}")
     dims = tuple(Dim(new, d.size) if d.name == old else d for d in t.dims)
     return apply("reshape", [t], dims, t.dtype, None, cut=groups(t.dims, dims))
 
@@ -114,6 +114,8 @@ def padding_share(program: Program, real: Mapping[str, int] | None = None) -> Pa
 
     Raises `LayoutError` for names that no tensor has and numbers beyond their size.
     """
+    expect(program, Program, "a program made by mtf.plan")
+    expect({} if real is None else real, Mapping, 'real sizes by name, such as {"heads": 48}')
     graphs = list(_graphs(program.graph))
     every = [(dim.name, sure(dim.size)) for graph in graphs for op in graph.ops for dim in op.dims]
     filled = {name: number for graph in graphs for name, number in graph.padded.items()} | dict(real or {})

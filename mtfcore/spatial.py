@@ -72,8 +72,8 @@ def windows(t: Tensor, dim: str, size: int, into: str, padding: Padding = "same"
     """
     length, about = expect_tensor(t).dim(dim), f"windows of {t!r}"
     faults = [f"into is {into!r:.200}; expected one new name, such as 'tap'"] if not is_name(into) else []
-    faults += [f"{into!r} is a dimension of it already; give the new one another name"] if into in t.names else []
     refuse(faults, about)
+    refuse([f"{into!r} is a dimension of it already; give the new one another name"] if into in t.names else [], about)
     size = whole_number(size, "windows: size")
     before, after = _pads(padding, size, length, about)
     reach = Reach(dim, into, size, before, after)

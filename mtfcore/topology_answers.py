@@ -18,6 +18,7 @@ from collections.abc import Iterable
 
 from mtfcore.chips import Chip, chip, chips
 from mtfcore.errors import LayoutError, nearest
+from mtfcore.notation import as_size
 from mtfcore.numbers import count
 from mtfcore.tables import Column, Table
 from mtfcore.topologies import Topology, by_size, even_grid, legal, rule, sizes_of, unlike
@@ -48,6 +49,8 @@ def slices(chip_name: str | Chip | None = None, devices: int | None = None) -> T
         >>> len(mtf.costs.slices("v4", 64).rows)
         1
     """
+    if devices is not None and as_size(devices) is None:
+        raise LayoutError(f"devices is {devices!r:.100}; expected a whole number of at least 1, or None for every size")
     of = [chip(chip_name)] if chip_name is not None else [c for c in chips().values() if c.kind == "TPU"]
     found = [Topology(c, grid) for c in of for grid in _listed(c, devices)]
     if not found:

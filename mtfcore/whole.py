@@ -17,7 +17,7 @@ from mtfcore.arrays import check_arrays, no_numbers
 from mtfcore.device_pool import launch, simulated_mesh
 from mtfcore.dims import Dim
 from mtfcore.dtypes import canonical, is_float, long_name
-from mtfcore.errors import refuse, sure
+from mtfcore.errors import expect, refuse, sure
 from mtfcore.functions import Function
 from mtfcore.platforms import settle
 from mtfcore.runs import expect_program, unpack
@@ -105,7 +105,10 @@ def partitioned(program: Program, jax_mesh: Any = None) -> WholeRun:
     """
     import jax
 
-    mesh = jax_mesh or simulated_mesh(expect_program(program).mesh)
+    expect_program(program)
+    if jax_mesh is not None:
+        expect(jax_mesh, jax.sharding.Mesh, "a jax.sharding.Mesh")
+    mesh = simulated_mesh(program.mesh) if jax_mesh is None else jax_mesh
     placements = _placements(program)
 
     def constrain(graph: Graph, number: int, array: Any) -> Any:

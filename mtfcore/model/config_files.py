@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
-from mtfcore.model.configs import SIZES, Config
+from mtfcore.errors import LayoutError, LayoutWarning, expect, nearest, refuse
+from mtfcore.model.configs import SIZES, Config, config
 from mtfcore.model.plain_json import read_json
 from mtfcore.notation import as_size
 
@@ -63,7 +63,7 @@ def config_file(path: str | os.PathLike[str], strict: bool = False) -> Config:
 
     Raises `LayoutError` with every fault at once.
     """
-    path = Path(path)
+    path = _path(path)
     path = path / "config.json" if os.path.isdir(path) else path
     found = read_json(path)
     if found.get("model_type") == OWN:
@@ -71,15 +71,20 @@ def config_file(path: str | os.PathLike[str], strict: bool = False) -> Config:
     return _family(found, path, strict)
 
 
-def save_config(cfg: Config, path: str | os.PathLike[str]) -> Path:
+def save_config(cfg: Config | str, path: str | os.PathLike[str]) -> Path:
     """Write a configuration so that `config_file` reads the same one.
 
     `cfg`: a configuration; `path`: the file to write, which is returned.
     """
-    path = Path(path)
-    text = json.dumps({"model_type": OWN, **dataclasses.asdict(cfg)}, indent=1)
+    path = _path(path)
+    text = json.dumps({"model_type": OWN, **dataclasses.asdict(config(cfg))}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def _path(path: object) -> Path:
+    text = os.fspath(expect(path, (str, os.PathLike), "the path of a file"))
+    return Path(expect(text, str, "the path of a file, as text"))
 
 
 # ---- our own files ----------------------------------------------------------------------------------------------

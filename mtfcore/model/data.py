@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, expect, refuse
 from mtfcore.ops import whole_number
 
 VOCAB = 256
@@ -101,7 +101,8 @@ class Batches:
     """Windows of a text at random places: `batches(step)` is a function of the seed and the step's number alone."""
 
     def __init__(self, text: Text, batch: int, length: int, seed: int = 0, source_length: int = 0) -> None:
-        self.text, self.seed = text, whole_number(seed, "Batches: seed")
+        self.text = expect(text, Text, "a text such as mtf.model.data.python_sources()")
+        self.seed = whole_number(seed, "Batches: seed")
         self.source_length = whole_number(source_length, "Batches: source_length")
         self.batch, self.length = whole_number(batch, "Batches: batch"), whole_number(length, "Batches: length")
         faults = [f"{what} is {n}; expected at least {least}" for what, n, least in (

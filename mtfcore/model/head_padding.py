@@ -75,11 +75,12 @@ def least_padding(cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str,
     raise LayoutError(f"no number of heads up to those of {mesh.size} groups more fits {ffn}-{attention} on '{mesh}'")
 
 
-def padding_words(cfg: Config, wider: Config, cached_tokens: int = 1) -> str:
+def padding_words(cfg: Config | str, wider: Config | str, cached_tokens: int = 1) -> str:
     """What padding costs, in one line; FLOPs are those of one token that looks at so many.
 
     `cfg`: as it was; `wider`: with more heads; `cached_tokens`: how many a token looks at.
     """
+    cfg, wider = config(cfg), config(wider)
     if (cfg.heads, cfg.kv_heads) == (wider.heads, wider.kv_heads):
         return f"heads {cfg.heads}: not padded"
     of = f"heads {cfg.heads} → {wider.heads}"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtfcore.dims import Dim, parse_dims, volume
-from mtfcore.errors import LayoutError, sure
+from mtfcore.errors import LayoutError, expect, sure
 from mtfcore.model.configs import Config, sizes_of
 from mtfcore.notation import as_whole
 
@@ -134,6 +134,9 @@ def _sized(cfg: Config, dims: str) -> str:
     return " ".join(f"{letter}:{sizes[letter]}" for letter in dims.split())
 
 
+WANTED = "a configuration such as mtf.model.config('tiny-lm'), or its parameters"
+
+
 def initial(params: Config | Mapping[str, Param], seed: int = 0) -> dict[str, np.ndarray]:
     """f32 arrays to begin with. Each depends on the seed and its own name only: not on the order of the declaration,
     nor on any layout.
@@ -149,8 +152,10 @@ def initial(params: Config | Mapping[str, Param], seed: int = 0) -> dict[str, np
 
     if as_whole(seed) is None or seed < 0:
         raise LayoutError(f"initial: seed is {seed!r:.100}; expected a whole number, 0 or more")
+    named = params.params if isinstance(params, Config) else expect(params, Mapping, WANTED)
     made = {}
-    for name, param in (params.params if isinstance(params, Config) else params).items():
+    for name, param in named.items():
+        expect(param, Param, f"{name!r:.100} to be a parameter, mtf.model.Param")
         if param.init == "normal":
             random = np.random.default_rng([int(seed), zlib.crc32(name.encode())])
             made[name] = random.standard_normal(param.shape, np.float32) * np.float32(param.scale)

@@ -92,7 +92,7 @@ def phase(
 
     Raises `LayoutError` for another kind or dtype.
     """
-    if kind not in PHASES:
+    if not isinstance(kind, str) or kind not in PHASES:
         raise LayoutError(f"no phase {kind!r:.100}; {nearest(kind, PHASES)}")
     cfg, kept = config(cfg), stored_dtype(cache, "cache")
     texts, dtypes = stored_arguments(cfg, stored_dtype(weights, "weights"), activations(weights))

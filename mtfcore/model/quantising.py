@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, expect
 from mtfcore.model.configs import Config, config
 from mtfcore.model.storing import OUTPUTS, as_floats, summed, whole_numbers
 from mtfcore.numbers import count
@@ -42,6 +42,7 @@ def quantisation_error(cfg: Config | str, params: Mapping[str, Any], prompts: Se
     Source: arXiv 2211.05102, section 3.6.
     """
     cfg = config(cfg)
+    expect(params, Mapping, "parameters by name, such as mtf.model.initial(cfg)")
     rows = [_row(cfg, params, name) for name in _matrices(cfg)]
     worst = max(row["rms"] for row in rows)
     for row in rows:

@@ -14,15 +14,15 @@ from collections.abc import Mapping
 
 from mtfcore.errors import nearest
 from mtfcore.mesh import Mesh, as_mesh
-from mtfcore.model.configs import Config
+from mtfcore.model.configs import Config, config
 from mtfcore.model.places import QUERY_HEADS, core_of, letters, present, spread
 from mtfcore.model.serving import ATTENTION, AXES, FEEDFORWARD, PHASES, Feedforward
 from mtfcore.notation import as_size, as_whole
 
 
 def possible(
-    cfg: Config, ffn: str, attention: str, mesh: Mesh | str, batch: int, new_tokens: int = 1, cached_tokens: int = 0,
-    phase: str = "decode",
+    cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str, batch: int, new_tokens: int = 1,
+    cached_tokens: int = 0, phase: str = "decode",
 ) -> list[str]:  # fmt: skip
     """The reasons why not, none if it can be planned.
 
@@ -32,7 +32,7 @@ def possible(
         >>> mtf.model.possible(cfg, "ws2d", "heads", "x:2 y:2 z:1", batch=4)
         []
     """
-    mesh = as_mesh(mesh)
+    cfg, mesh = config(cfg), as_mesh(mesh)
     faults = word_faults(ffn, attention, phase) + _mesh_faults(mesh) + _model_faults(cfg)
     faults += _number_faults(cfg, phase, batch, new_tokens, cached_tokens)
     if faults:
@@ -80,7 +80,7 @@ def _number_faults(cfg: Config, phase: object, batch: int, new_tokens: int, cach
         faults.append(f"cached_tokens is {cached_tokens!r:.100}; expected a whole number, 0 for none")
     if faults:
         return faults
-    if phase == "decode" and new_tokens != 1:
+    if isinstance(phase, str) and phase == "decode" and new_tokens != 1:
         faults.append(f"decode takes 1 token a sequence, not new_tokens={new_tokens}; use phase 'prefill'")
     total = new_tokens + cached_tokens
     if cfg.positions == "learned" and total > cfg.max_length:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtfcore.dtypes import canonical, long_name
 from mtfcore.errors import LayoutError, nearest, sure
-from mtfcore.model.configs import Config
+from mtfcore.model.configs import Config, config
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,11 +82,11 @@ def stored_arguments(cfg: Config, weights: str, dtype: str) -> tuple[dict[str, s
 
 
 def stored(
-    cfg: Config, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
+    cfg: Config | str, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
 ) -> dict[str, np.ndarray]:
     """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them, all of them at once.
 
-    `cfg`: a configuration; `params`: name → f32 array; `weights`: "f32", "bf16" or "int8"; `floats`: the dtype of
+    `cfg`: a configuration or its name; `params`: name → f32 array; `weights`: "f32", "bf16" or "int8"; `floats`: the dtype of
     what is not whole numbers beside int8.
 
     Source: arXiv 2211.05102, section 3.6 (int8).
@@ -98,7 +98,7 @@ def stored(
 
 
 def stored_one_by_one(
-    cfg: Config, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
+    cfg: Config | str, params: Mapping[str, Any], weights: object = "bf16", floats: object = None
 ) -> Iterator[tuple[str, np.ndarray]]:
     """(name, array) of each, made when its turn comes, so that one at a time need be held.
 
@@ -109,7 +109,7 @@ def stored_one_by_one(
 
     Raises `LayoutError` for dtypes that are not stored, and parameters that lack or have other shapes.
     """
-    kept = stored_dtype(weights, "weights")
+    cfg, kept = config(cfg), stored_dtype(weights, "weights")
     wanted = kept if kept != "i8" else None if floats is None else stored_dtype(floats, "floats")
     if not isinstance(params, Mapping):
         raise LayoutError(f"params is {params!r:.100}; expected a mapping of names to arrays, e.g. "

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.errors import refuse, sure
+from mtfcore.errors import expect, refuse, refuse_flags, sure
 from mtfcore.model import checkpoints
 from mtfcore.model.configs import Config, config
 from mtfcore.model.data import Batches, Text, python_sources
@@ -74,7 +74,10 @@ class Trainer:
         **options: Any,
     ) -> None:
         self.cfg = config(cfg)
-        self.optimizer, self.options = optimizer or Adam(learning_rate=1e-3), options
+        adam = Adam(learning_rate=1e-3)
+        self.optimizer = adam if optimizer is None else expect(optimizer, Optimizer, f"an optimizer such as {adam!r}")
+        self.options = options
+        refuse_flags("Trainer", attached=attached, donate=donate, strict=strict)
         source_length = length if self.cfg.encoder_layers else 0
         self.batches = Batches(python_sources() if text is None else text, batch, length, seed, source_length)
         self.params: Mapping[str, Param] = self.cfg.params

@@ -123,7 +123,7 @@ def cross_entropy(
 
 
 def loss_of(
-    cfg: Config, params: Weights, inputs: Tensor, targets: Tensor, source: Tensor | None = None, *,
+    cfg: Config | str, params: Weights, inputs: Tensor, targets: Tensor, source: Tensor | None = None, *,
     label_smoothing: float = 0.0, pad: int | None = None, real_vocab: int | None = None, **more: Any,
 ) -> Tensor:  # fmt: skip
     """The mean cross-entropy of a batch; `more` goes to `logits`.
@@ -132,14 +132,14 @@ def loss_of(
     S] of an encoder-decoder; `label_smoothing`: 0 to 1; `pad`: a token that counts for nothing; `real_vocab`: how
     many of V are no padding.
     """
-    found = logits(cfg, params, inputs, source, pad=pad, **more)
+    found = logits(config(cfg), params, inputs, source, pad=pad, **more)
     return cross_entropy(found, targets, label_smoothing=label_smoothing, pad=pad, real_vocab=real_vocab)
 
 
 # ---- as named functions -----------------------------------------------------------------------------------------
 
 
-def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str, str], dict[str, str]]:
+def arguments(cfg: Config | str, *tokens: str, dropout: float = 0.0) -> tuple[dict[str, str], dict[str, str]]:
     """(argument → dimensions, argument → dtype), for `Function.of`, of a function of tokens and parameters.
 
     `tokens` are `B L`; an encoder-decoder has `source` (`B S`) besides, and dropout a `seed`.
@@ -149,7 +149,7 @@ def arguments(cfg: Config, *tokens: str, dropout: float = 0.0) -> tuple[dict[str
         >>> mtf.model.arguments(cfg, "inputs")[0]["inputs"]
         'B L'
     """
-    data = dict.fromkeys(tokens, "B L")
+    cfg, data = config(cfg), dict.fromkeys(tokens, "B L")
     if cfg.encoder_layers:
         data["source"] = "B S"
     if dropout:

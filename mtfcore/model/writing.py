@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.errors import LayoutError, refuse
+from mtfcore.errors import LayoutError, expect, refuse, refuse_flags
 from mtfcore.functions import Function
 from mtfcore.model.configs import Config, config
 from mtfcore.model.data import VOCAB, decode, encode
@@ -59,6 +59,9 @@ class Writer:
         self.cfg, self.batch, self.length = config(cfg), batch, length
         if not self.cfg.causal or self.cfg.encoder_layers:
             raise LayoutError(f"{self.cfg.name} is no causal decoder alone, so it cannot go on from a prompt")
+        expect(params, Mapping, "parameters by name, such as mtf.model.initial(cfg)")
+        refuse([f"params has no {name}" for name in self.cfg.params if name not in params], "Writer")
+        refuse_flags("Writer", attached=attached)
         sizes = f"B:{batch} L:{length}"
         self.program = mtf.plan(next_token(self.cfg, **options), mesh, read_layout(layout), sizes=sizes, dtype=dtype)
         self.runner = (mtf.attach if attached else mtf.simulate)(self.program)

@@ -37,6 +37,8 @@ def looped(
     if not isinstance(program, Program):
         raise LayoutError(f"looped: expected a program, as mtf.plan makes it, got {type(program).__name__}")
     refuse(check(ways, form, rows), "looped")
+    if where is not None and not callable(where):
+        raise LayoutError(f"looped: where is {where!r:.100}; expected a function of a step: is it wanted?")
     wanted = where or (lambda step: True)
     found = _rewritten(program, How(ways, form, rows), wanted)
     if found is program:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, expect, nearest, refuse
 from mtfcore.mesh import DeviceLike, Mesh, as_mesh
 from mtfcore.permuting import permute_axes, permute_pairs
 from mtfcore.schedules.hops import Schedule
@@ -28,13 +28,27 @@ def of_step(
     """The hops of a collective step in the group that holds this device; hops call devices by mesh number.
 
     `way` is one for all axes, or one for each by name: {"x": "two_way", "y": "line"}.
+
+    `step`: a collective of a program; `mesh`: that of the program; `device`: an index or coordinates; `at_once` as in
+    `schedule`.
+
+    Raises `LayoutError` for a step that sends nothing.
+
+        >>> mtf.schedules.of_step(prog.collectives()[0], prog.mesh).group
+        2
     """
     mesh = as_mesh(mesh)
     return _of_group(step, mesh, way, at_once).placed(_groups(mesh, _axes(step, mesh), device)[0])
 
 
 def every_group(step: Step, mesh: Mesh | str, way: Way = "two_way", *, at_once: bool = True) -> tuple[Schedule, ...]:
-    """The hops of a collective step in each of its groups: they all run at the same time, on links of their own."""
+    """The hops of a collective step in each of its groups: they all run at the same time, on links of their own.
+
+    `step`: a collective of a program; `mesh`, `way` and `at_once` as in `of_step`.
+
+        >>> len(mtf.schedules.every_group(prog.collectives()[0], prog.mesh))
+        4
+    """
     mesh = as_mesh(mesh)
     plan = _of_group(step, mesh, way, at_once)
     return tuple(plan.placed(devices) for devices in _groups(mesh, _axes(step, mesh)))
@@ -45,7 +59,7 @@ def _axes(step: Step, mesh: Mesh) -> Axes:
 
 
 def _of_group(step: Step, mesh: Mesh, way: Way, at_once: bool) -> Schedule:
-    if step.kind not in KINDS:
+    if expect(step, Step, "a step of a program, such as program.collectives()[0]").kind not in KINDS:
         raise LayoutError(f"{step!r} has no hops: it is no collective ({', '.join(KINDS)})")
     axes = _axes(step, mesh)
     ways = dict.fromkeys(axes, way) if isinstance(way, str) else dict(way)

@@ -27,10 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.errors import LayoutError, expect
 from mtfcore.schedules.hops import ROUTED, Hop, Piece, Schedule
 
 Held = dict[Piece, np.ndarray]  # what one device holds, each piece flat
 State = list[Held]  # by position in the group
+MADE = "a schedule, as mtf.schedules.schedule makes it"
 
 
 class ReplayError(RuntimeError):
@@ -61,8 +63,9 @@ def start(schedule: Schedule, arrays: Sequence[Any]) -> State:
 
     Raises `LayoutError` for other numbers of arrays.
     """
-    if len(arrays) != schedule.group:
-        raise ValueError(f"{len(arrays)} arrays for a group of {schedule.group} devices: give one for each")
+    expect(schedule, Schedule, MADE)
+    if len(expect(arrays, (Sequence, np.ndarray), "a list of arrays, one for each device")) != schedule.group:
+        raise LayoutError(f"{len(arrays)} arrays for a group of {schedule.group} devices: give one for each")
     return [_cut(schedule, position, array) for position, array in enumerate(arrays)]
 
 
@@ -72,6 +75,7 @@ def advance(schedule: Schedule, state: State, hops: Sequence[Hop], combine: Call
     `schedule`: the collective; `state`: what `start` gave; `hops`: those of one step; `combine`: how addends are
     joined.
     """
+    expect(schedule, Schedule, MADE)
     place = {device: position for position, device in enumerate(schedule.devices)}
     if len({hop.link for hop in hops}) < len(hops):
         raise ReplayError(f"step {hops[0].time}: two messages on one link")

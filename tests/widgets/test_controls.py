@@ -37,6 +37,17 @@ def test_a_pasted_file_does_not_become_a_setting():
     assert text == "batch" and "cut at 5" in says
 
 
+def test_what_no_saved_picture_may_hold_is_left_out_of_a_text():
+    assert TextBox("dims", "").clamp("a:\x002\ud800 b:3\n")[0] == "a:2 b:3\n"
+    assert "left out" in TextBox("dims", "").clamp("\x00")[1] and TextBox("dims", "").clamp("größe:2")[1] == ""
+
+
+def test_a_note_stays_short_whatever_was_asked():
+    long = "x" * 5_000
+    asked = (IntBox("rows", 4), Choice("dtype", "f32", options=(("f32", "four bytes"),)))
+    assert all(len(control.clamp(long)[1]) < 300 for control in asked)
+
+
 def test_specs_are_what_the_page_draws():
     spec = IntBox("axis.rows", 4, "rows", "Mesh", high=8).spec()
     assert spec == {

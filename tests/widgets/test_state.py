@@ -33,6 +33,10 @@ def test_what_is_left_out_keeps_its_start_value():
         ('{"size": true}', "size takes a whole number, not True"),
         ('{"strict": 1}', "strict takes true or false, not 1"),
         ('{"mesh": 4, "size": 1.5}', "2 faults\n  1. mesh takes a text, not 4\n  2. size takes a whole number"),
+        ('{"share": NaN}', "share takes a number, not nan"),
+        ('{"share": Infinity}', "share takes a number, not inf"),
+        ('{"mesh": "rows:\\u0000"}', "mesh has characters that cannot be written down"),
+        ('{"mesh": "\\ud800"}', r"written down, .*\\ud800"),
         (" " * 20_001, "at most 20000 characters"),
     ],
 )

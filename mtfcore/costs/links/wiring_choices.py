@@ -68,10 +68,10 @@ def best(mesh: Mesh, topology: Topology, pins: Pins) -> Parts:
 
 def read(given: Given, mesh: Mesh, topology: Topology) -> Pins:
     """Which grid axes each mesh axis shall take, from a text or a mapping; names every fault at once."""
-    if given is None or given in ("", {}) or (mesh.size == 1 and isinstance(given, str)):
-        return ()
-    if not isinstance(given, (str, Mapping)):
+    if given is not None and not isinstance(given, (str, Mapping)):
         raise LayoutError(f"expected a wiring such as 'x→0, y→1+2' or {{'x': 0, 'y': (1, 2)}}, got {given!r:.200}")
+    if not given or (mesh.size == 1 and isinstance(given, str)):
+        return ()
     items = given.items() if isinstance(given, Mapping) else _items(given)
     faults: list[str] = []
     pins = tuple((name, tuple(_pin(word, topology, faults) for word in _words(where))) for name, where in items)

@@ -103,7 +103,7 @@ def rates(of: str | Chip, model: str | Constants = "physical", how: How | None =
     """What one device of a chip does, under a model; `how` the collectives run, if not as the model has it."""
     if isinstance(model, Constants):
         return _measured(_rates(chip(of), "physical", how), model)
-    if model not in MODELS:
+    if not isinstance(model, str) or model not in MODELS:
         raise LayoutError(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
     return _rates(chip(of), model, how)
 

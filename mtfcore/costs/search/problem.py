@@ -50,8 +50,8 @@ class Problem:
         """As `search_layout` takes them; refuses what cannot be."""
         if not isinstance(fn, Function):
             raise LayoutError(f"expected a function made with @mtf.function, got {type(fn).__name__} {fn!r:.200}")
-        if model not in MODELS:
-            raise LayoutError(f"no model of time {model!r}; {nearest(model, MODELS)}")
+        if not isinstance(model, str) or model not in MODELS:
+            raise LayoutError(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
         where = topology(where)
         limit = where.hbm_bytes_per_device if memory is None else memory
         if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not limit > 0:

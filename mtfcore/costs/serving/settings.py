@@ -194,7 +194,7 @@ def _number(name: str, value: Any, faults: list[str]) -> np.ndarray:
 
 def _share(value: Any, faults: list[str]) -> np.ndarray:
     array = _array(value)
-    if array is not None and array.dtype.kind in "iuf" and bool(np.all((array >= 0) & (array < 1))):
+    if array is not None and array.size and array.dtype.kind in "iuf" and bool(np.all((array >= 0) & (array < 1))):
         return array.astype(float)
     faults.append(f"reserve is {value!r:.100}; expected a share from 0 up to, not including, 1")
     return np.zeros(())
@@ -202,7 +202,8 @@ def _share(value: Any, faults: list[str]) -> np.ndarray:
 
 def _price(value: Any, faults: list[str]) -> np.ndarray:
     array = np.zeros(()) if value is None else _array(value)
-    if array is not None and array.dtype.kind in "iuf" and bool(np.all((array >= 0) & np.isfinite(array))):
+    priced = array is not None and array.size and array.dtype.kind in "iuf"
+    if priced and bool(np.all((array >= 0) & np.isfinite(array))):
         return array.astype(float)
     what = f"price_per_chip_hour is {value!r:.100}"
     faults.append(f"{what}; expected your own price of a chip-hour, 0 or more")

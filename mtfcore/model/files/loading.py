@@ -32,14 +32,21 @@ def load(path_or_name: str | os.PathLike[str]) -> LoadedModel:
         raise LayoutError(f"load: {path_or_name!r:.100} is no name and no path; {_legal('')}")
     if path_or_name in known.MODELS:
         return _fetched(str(path_or_name))
-    path = Path(path_or_name).expanduser()
-    if path.is_dir():
+    path = _expanded(path_or_name)
+    if os.path.isdir(path):
         from mtfcore.model.files import folder_model
 
         return folder_model.read(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # of a name that is too long for the system, pathlib raises
         raise LayoutError(f"no model {str(path_or_name)!r:.300}; {_legal(path.name)}")
     return _file(path)
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # ~somebody, who is not known here
+        return Path(path)
 
 
 def _legal(name: str) -> str:
