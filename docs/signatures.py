@@ -57,7 +57,8 @@ def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
 
 def text(value: Any) -> str:
     """A docstring as Markdown: indented examples become code."""
-    lines, code = [], False
+    lines: list[str] = []
+    code = False
     for line in (inspect.getdoc(value) or "").splitlines():
         starts = line.startswith(("    ", ">>>"))
         if starts and not code and (not lines or not lines[-1].strip()):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import widgets
 from lessons import build
+from mtfcore.errors import sure
 
 _NEEDS = re.compile(r"\*\*Needs\*\* (.*?) · \*\*Minutes\*\* (\d+)–(\d+) · \*\*Hardware\*\* (.*?) · \*\*Papers\*\* (.*)")
 _EXPLORERS = Path(widgets.__file__).parent / "explorers"
@@ -77,11 +78,11 @@ def read(source: Path) -> Lesson:
     cells = build.cells(source)
     text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     tree = ast.parse("\n".join(cell.source for cell in cells if cell.cell_type == "code"))
-    needs, least, most, hardware, papers = _NEEDS.search(_flat(text.split("**Papers**")[0], text)).groups()
+    needs, least, most, hardware, papers = sure(_NEEDS.search(_flat(text.split("**Papers**")[0], text))).groups()
     return Lesson(
         stem=source.stem,
-        title=re.search(r"^# \d\d · (.*)$", text, re.MULTILINE)[1],
-        why=_flat(re.search(r"\*\*Why:\*\* (.*?)\n\n", text, re.DOTALL)[1]),
+        title=sure(re.search(r"^# \d\d · (.*)$", text, re.MULTILINE))[1],
+        why=_flat(sure(re.search(r"\*\*Why:\*\* (.*?)\n\n", text, re.DOTALL))[1]),
         goals=tuple(re.findall(r"^\d\. (.*?)(?: \(exercise)", text.split("**Needs**")[0], re.MULTILINE)),
         needs=tuple(re.findall(r"\]\((\w+)\.ipynb\)", needs)),
         minutes=(int(least), int(most)),
@@ -117,13 +118,18 @@ def _calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 def _questions(tree: ast.AST) -> Iterator[Question]:
     """Each prediction, joined with the origin that its `predict.show` names."""
     calls = list(_calls(tree))
-    shown = {call.args[0].value: call.args[2].value if len(call.args) > 2 else "modelled"
-             for name, call in calls if name == "predict.show"}  # fmt: skip
+    said = [call.args for name, call in calls if name == "predict.show"]
+    shown = {_value(args[0]): _value(args[2]) if len(args) > 2 else "modelled" for args in said}
     for name, call in calls:
         if name == "predict":
-            asked, text = (argument.value for argument in call.args)
+            asked, text = map(_value, call.args)
             words = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
             yield Question(asked, text, tuple(words.get("choices", ())), words.get("unit", ""), shown[asked])
+
+
+def _value(node: ast.expr) -> str:
+    """What a literal text says."""
+    return str(ast.literal_eval(node))
 
 
 def _explorers(tree: ast.AST) -> Iterator[str]:

@@ -60,7 +60,8 @@ def spoken(text: str) -> str:
 
 def says(code: str) -> str:
     """The sentence of the explorer that the last line of a block of Python makes, with what it offers."""
-    lines, names = code.strip().split("\n"), {}
+    lines = code.strip().split("\n")
+    names: dict[str, Any] = {}
     exec("\n".join(lines[:-1]), names)
     explorer = eval(lines[-1], names)
     explorer.check()

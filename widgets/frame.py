@@ -202,7 +202,7 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
         self.code = self.call_code()
         self._said, self._notes = self._notes, []
         self._true = False
-        with self.told():
+        with self.top.hold_sync(), self.told():  # the row goes last: all in one frame of the page
             self._show_controls()
             self._shown = self.draw(**self.state)
             self.value = self._shown.facts

@@ -13,8 +13,7 @@ from widgets.learning.exercises import exercise as enter
 
 def exercise(name: str, *, task: str, hint: str, bigger_hint: str, gives: str = "") -> Callable[[Check], Check]:
     """Enter a check under "NN name"; NN is the lesson. `gives` names the kind of the answer."""
-    helps = {"hint": hint, "bigger_hint": bigger_hint, "solution": lambda: solution(name)}
-    return enter(name, task=task, gives=gives, **helps)
+    return enter(name, task=task, gives=gives, hint=hint, bigger_hint=bigger_hint, solution=lambda: solution(name))
 
 
 def solution(name: str) -> str:

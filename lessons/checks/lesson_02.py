@@ -7,6 +7,7 @@ from random import Random
 
 import mtfcore as mtf
 from mtfcore.functions import Function
+from mtfcore.tensor import Tensor
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from . import draw
@@ -44,7 +45,7 @@ def partial_axes(answer: Callable[..., set[str]], rng: Random) -> Iterator[Case]
 def einsum_of(left: str, right: str, out: str) -> Function:
     """A named function of one einsum, whose result stays as the operands make it."""
 
-    def product(x, w):
+    def product(x: Tensor, w: Tensor) -> Tensor:
         return mtf.einsum(x, w, out=out)
 
     product.__annotations__ = {"x": left, "w": right}
@@ -121,7 +122,7 @@ def layout_within(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
         yield at_most(f"{about}: traffic", fewest, given.link_bytes().total, "bytes sent by a device")
 
 
-def fitting(plans: dict[str, mtf.Program], budget: int) -> dict[str, int]:
+def fitting(plans: dict[str, mtf.Program], budget: int) -> dict[str, float]:
     """Layout → bytes sent, for the layouts that meet the budget."""
     return {text: program.link_bytes().total for text, program in plans.items() if program.memory() <= budget}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -63,7 +64,7 @@ def claims(rng: Random) -> Iterator[tuple[str, bool]]:
     yield f"{reduce:,} bytes with {group} devices, {doubled:,} with {2 * group}", doubled > 1.5 * reduce
 
 
-def bytes_of(kind: str, group: int, n_bytes: int) -> float:
+def bytes_of(kind: str, group: int, n_bytes: int) -> int | Fraction:
     """Bytes that one device sends on a ring."""
     return schedules.schedule(kind, group, "ring", n_bytes).max_sent_bytes
 
@@ -71,7 +72,7 @@ def bytes_of(kind: str, group: int, n_bytes: int) -> float:
 def moved(mesh: mtf.Mesh, before: str, after: str, sizes: str, dtype: str = "f32") -> Step:
     """The one collective that takes a tensor from one sharding to another."""
 
-    def move(t):
+    def move(t: Tensor) -> Tensor:
         return mtf.reshard(t, after)
 
     move.__annotations__ = {"t": " ".join(item.split(":")[0] for item in sizes.split())}

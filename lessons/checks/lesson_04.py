@@ -8,6 +8,7 @@ from random import Random
 import mtfcore as mtf
 from mtfcore.functions import Function
 from mtfcore.numbers import count
+from mtfcore.tensor import Tensor
 from widgets.learning.exercises import Case, at_most, equal, holds
 
 from .book import exercise
@@ -41,7 +42,7 @@ def case(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
 def role(left: str, right: str, out: str, on_left: str | None, on_right: str | None) -> str:
     """What the planner makes of it: whether anything moves before the product, and how the product then lies."""
 
-    def product(x, w):
+    def product(x: Tensor, w: Tensor) -> Tensor:
         return mtf.einsum(x, w, out=out)
 
     place = {"x": lying(left.split(), on_left), "w": lying(right.split(), on_right)}
@@ -75,7 +76,7 @@ def cheapest(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
         yield equal(about, conflict(sizes, g, dtype), answer(*sizes.values(), g, itemsize), "bytes")
 
 
-def conflict(sizes: dict[str, int], g: int, dtype: str) -> int:
+def conflict(sizes: dict[str, int], g: int, dtype: str) -> float:
     """Bytes sent by the planner's choice."""
 
     @mtf.function
@@ -131,7 +132,7 @@ def halo_bytes(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
 
 def strips(height: int, row: int, kernel: int, parts: int, dtype: str) -> mtf.Program:
     @mtf.function
-    def along(image: "height row", kernel: kh):
+    def along(image: "height row", kernel: kh):  # type: ignore[name-defined]  # a dimension, no name of Python
         return mtf.conv(image, kernel, {"height": "kh"}, out="height row")
 
     return mtf.plan(along, f"x:{parts}", "height:x", sizes=f"height:{height} row:{row} kh:{kernel}", dtype=dtype)
@@ -157,7 +158,7 @@ def mesh_within(answer: Callable[..., tuple[int, int]], rng: Random) -> Iterator
         yield at_most(f"{about} on {devices} devices: sent", min(sent.values()), sent[given], "bytes by a device")
 
 
-def smoothed(height: int, width: int, rows: int, cols: int) -> int:
+def smoothed(height: int, width: int, rows: int, cols: int) -> float:
     """Bytes that one device sends for the lesson's convolution."""
     sizes, layout = f"height:{height} width:{width}", "height:rows width:cols"
     return mtf.plan(smooth, f"rows:{rows} cols:{cols}", layout, sizes=sizes).link_bytes().total

@@ -134,7 +134,7 @@ def budgets(rng: Random) -> Iterator[tuple[Sizes, int, int]]:
             sizes = Sizes(*(devices * rng.choice((1, 2, 4, 8, 16)) for _ in range(3)))
             held = {mesh: memory(MIXED, sizes, MIXED.parts(*mesh)).total for mesh in meshes(devices)}
             free = fitting(sizes, devices, max(held.values()))
-            least = min(free, key=free.get)
+            least = min(free, key=free.__getitem__)
             if not tight:
                 yield sizes, devices, held[least]
                 break

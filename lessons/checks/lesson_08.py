@@ -88,7 +88,8 @@ def within(answer: Callable[..., tuple[str, Mesh3]], rng: Random) -> Iterator[Ca
         yield holds(f"{about}: layout", name in forms.LAYOUTS, f"one of {names}", repr(name))
         yield holds(f"{about}: mesh", min(mesh) > 0, "three sizes of 1 or more", repr(mesh))
         yield equal(f"{about}: devices", devices, math.prod(mesh))
-        sent = planned(name, tuple(mesh), tokens, 1, d_model, d_ff).link_bytes().total
+        x, y, z = mesh
+        sent = planned(name, (x, y, z), tokens, 1, d_model, d_ff).link_bytes().total
         yield at_most(f"{about}: sent under {name} on {'x'.join(map(str, mesh))}", budget, sent, "bytes by a device")
 
 
@@ -113,7 +114,7 @@ def _least(tokens: int, d_model: int, d_ff: int, devices: int) -> float:
 )
 def gathered_bytes(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
     for name in ("wg_x", "wg_xy", "wg_xyz", rng.choice(("wg_x", "wg_xy"))):
-        mesh = tuple(rng.choice((2, 4)) for _ in range(3))
+        mesh = rng.choice((2, 4)), rng.choice((2, 4)), rng.choice((2, 4))
         n, gathered = math.prod(mesh), math.prod(mesh[: len(name) - 3])
         weights, size = rng.choice((("", 2), ("i8", 1)))
         batch, length, d_model, d_ff = n * rng.choice((1, 2)), rng.choice((1, 4)), n * rng.choice((2, 3)), n * 8
@@ -131,7 +132,8 @@ def gathered_bytes(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
 )
 def gather_from(answer: Callable[..., float], rng: Random) -> Iterator[Case]:
     for ratio in rng.sample((2, 3, 4, 5, 8), 4):
-        mesh, d_model = tuple(rng.choice((2, 4, 8)) for _ in range(3)), 1024 * rng.choice((4, 8, 18))
+        mesh = rng.choice((2, 4, 8)), rng.choice((2, 4, 8)), rng.choice((2, 4, 8))
+        d_model = 1024 * rng.choice((4, 8, 18))
         right = float(forms.crossover("ws2d", "wg_xyz", d_model, ratio * d_model, mesh))
         about = f"d_model {d_model:,}, d_ff {ratio * d_model:,} on {'x'.join(map(str, mesh))}"
         yield _near(about, right, answer(d_model, ratio * d_model, *mesh), "tokens")

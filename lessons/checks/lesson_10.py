@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import mtfcore as mtf
-from mtfcore.errors import LayoutError
+from mtfcore.errors import LayoutError, sure
 from mtfcore.functions import Function
 from mtfcore.tensor import Tensor
 from widgets.learning.exercises import Case, at_most, equal, holds
@@ -39,12 +39,13 @@ def mesh_within(answer: Callable[..., str | mtf.Mesh], rng: Random) -> Iterator[
         budget = min(by_mesh.values())
         given = answer(cfg, devices, budget)
         what = f"d_model {d_model}, d_ff {d_ff}, {activation}, {devices} devices"
-        mesh, why = _mesh(given)
-        yield holds(f"{what}: the answer", mesh is not None, 'a mesh such as "x:2 y:8"', f"{given!r:.60}{why}")
+        found, why = _mesh(given)
+        yield holds(f"{what}: the answer", found is not None, 'a mesh such as "x:2 y:8"', f"{given!r:.60}{why}")
+        mesh = sure(found)
         yield equal(f"{what}: devices", devices, mesh.size, "devices")
         known = by_mesh.get((mesh["x"], mesh["y"])) if mesh.names == ("x", "y") else None
         yield holds(f"{what}: axes", known is not None, "x and y, so that heads divide over y", repr(given))
-        yield at_most(f"{what}: on {given}", budget, known, "bytes sent by a device")
+        yield at_most(f"{what}: on {given}", budget, sure(known), "bytes sent by a device")
 
 
 def _mesh(given: str | mtf.Mesh) -> tuple[mtf.Mesh | None, str]:
@@ -125,7 +126,12 @@ def _near(what: str, w: np.ndarray, whole: np.ndarray, scale: np.ndarray) -> Ite
 )
 def scaled(answer: Callable[..., Tensor], rng: Random) -> Iterator[Case]:
     handed: list[Any] = []
-    _scaled_function(lambda *operands: handed.append(answer(*operands)) or operands[0]).trace("B:2 G:2 E:2 F:2")
+
+    def kept(*operands: Tensor) -> Tensor:
+        handed.append(answer(*operands))
+        return operands[0]
+
+    _scaled_function(kept).trace("B:2 G:2 E:2 F:2")
     yield holds("the answer", isinstance(handed[0], Tensor), "a tensor", f"{handed[0]!r:.80}")
     yield equal("dimensions of the result", ("B", "F"), tuple(dim.name for dim in handed[0].dims))
     numbers, given = np.random.default_rng(rng.randrange(2**32)), _scaled_function(answer)
@@ -139,8 +145,9 @@ def scaled(answer: Callable[..., Tensor], rng: Random) -> Iterator[Case]:
         what = " ".join(f"{name}:{size}" for name, size in sizes.items())
         yield holds(f"{what}: element {tuple(map(int, place))}", bool(np.allclose(made, right, rtol=1e-4, atol=1e-3)),
                     f"{right[place]:.5g}", f"{made[place]:.5g}")  # fmt: skip
-        sent = [mtf.plan(fn, mesh, "G:x", sizes=what).link_bytes().total for fn in (_scaled_function(_right), given)]
-        yield at_most(f"{what} on {mesh}", *sent, "bytes sent by a device")
+        least, sent = (mtf.plan(fn, mesh, "G:x", sizes=what).link_bytes().total
+                       for fn in (_scaled_function(_right), given))  # fmt: skip
+        yield at_most(f"{what} on {mesh}", least, sent, "bytes sent by a device")
 
 
 def _scaled_function(answer: Callable[..., Tensor]) -> Function:
@@ -183,7 +190,7 @@ def rounds(answer: Callable[..., Sequence[tuple[int | None, int | None]]], rng: 
         yield from _played(g, orders)
 
 
-def _played(g: int, orders: Sequence[Sequence[tuple[int, int | None]]]) -> Iterator[Case]:
+def _played(g: int, orders: Sequence[Sequence[tuple[int | None, int | None]]]) -> Iterator[Case]:
     """Round by round: only what a device holds can be multiplied or sent, and each block must be multiplied once."""
     held = [{d} for d in range(g)]
     for number in range(g):

@@ -84,9 +84,18 @@ def schedule(answer: Callable[..., list[Pair]], rng: Random) -> Iterator[Case]:
         given = answer(dict(messages), list(works))
         why = _fault(given, messages, works)
         yield holds(f"{what}: the schedule", not why, "each once, work behind the done it needs", why)
-        sizes = [("start", e[1], messages[e[1]]) if e[0] == "start" else ("work", works[e[1]][0]) if e[0] == "work"
-                 else e for e in given]  # fmt: skip
+        sizes = [_with_seconds(event, messages, works) for event in given]
         yield at_most(f"{what}: takes", _budget(messages, works), _walk(sizes)[0], "s")
+
+
+def _with_seconds(event: Pair, messages: Mapping[str, int], works: Works) -> Event:
+    """An event of an answer as `_walk` reads it."""
+    kind, which = event
+    if kind == "start" and isinstance(which, str):
+        return kind, which, messages[which]
+    if kind == "work" and isinstance(which, int):
+        return kind, works[which][0]
+    return event
 
 
 def _task(n_messages: int, rng: Random) -> tuple[dict[str, int], Works]:
@@ -108,7 +117,7 @@ def _budget(messages: Mapping[str, int], works: Works) -> int:
 
 def _fault(given: list[Pair], messages: Mapping[str, int], works: Works) -> str:
     """Why it is no schedule; empty if it is one."""
-    wanted = [("start", name) for name in messages] + [("done", name) for name in messages]
+    wanted: list[Pair] = [(kind, name) for kind in ("start", "done") for name in messages]
     wanted += [("work", n) for n in range(len(works))]
     if wrong := [event for event in wanted if given.count(event) != 1]:
         return f"{wrong[0]} {count(given.count(wrong[0]), 'time')}"

@@ -184,7 +184,7 @@ def body(answer: Callable[..., Any], rng: Random) -> Iterator[Case]:
     numbers = np.random.default_rng(rng.randrange(2**32))
     for devices in rng.sample((2, 4, 8), 2):
         mesh = jax.make_mesh((devices,), ("x",), devices=jax.devices("cpu")[:devices], axis_types=(AxisType.Auto,))
-        specs = {"mesh": mesh, "in_specs": (P(None, "x"), P("x", None)), "check_vma": False}
+        specs: dict[str, Any] = {"mesh": mesh, "in_specs": (P(None, "x"), P("x", None)), "check_vma": False}
         batch, d_in, d_out = rng.choice((3, 6)), 2 * devices, devices * rng.choice((2, 3))
         x, w = (numbers.integers(-4, 5, shape).astype("f4") for shape in ((batch, d_in), (d_in, d_out)))
         what = f"{devices} devices, {batch} × {d_in} × {d_out}"

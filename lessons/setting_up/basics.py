@@ -57,10 +57,10 @@ def run_or_explain(command: list[str], doing: str) -> None:
     """Run a step of the set-up: all it says goes to a log, large downloads to the screen, and its end when it fails."""
     log, lines = ROOT / ".lab" / "setup.log", []
     log.parent.mkdir(exist_ok=True)
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    running = subprocess.Popen(command, cwd=ROOT, encoding="utf-8", errors="replace", **pipes)
+    running = subprocess.Popen(command, cwd=ROOT, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
     with running as process, log.open("w", encoding="utf-8") as file:
-        for line in process.stdout:
+        for line in process.stdout or ():
             lines.append(line)
             file.write(line)
             if line.lstrip().startswith("Downloading ") and line.endswith("MB)\n"):

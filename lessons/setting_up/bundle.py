@@ -20,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from lessons.setting_up import basics
 from lessons.setting_up.basics import SetupError, is_lite, pip, run_or_explain, say
@@ -91,7 +92,8 @@ def pinned() -> dict[str, str]:
 def gather(target: Target, wheels: pathlib.Path, tests: bool) -> None:
     """Bring wheels round by round, until all that they require is there."""
     wheels.mkdir(parents=True, exist_ok=True)
-    todo, seen, pins = wanted(target, tests), {}, pinned()
+    todo, pins = wanted(target, tests), pinned()
+    seen: dict[NormalizedName, list[str]] = {}
     while todo:
         with tempfile.TemporaryDirectory(dir=wheels) as folder:
             names = sorted({spelled(one, pins) for one in todo if canonicalize_name(one.name) not in seen})
@@ -123,7 +125,7 @@ def requirements(wheel: pathlib.Path) -> list[str]:
     return re.findall(r"(?m)^Requires-Dist: (.*?)\r?$", head)
 
 
-def unmet(asked: list[Requirement], seen: dict[str, list[str]], target: Target) -> list[Requirement]:
+def unmet(asked: list[Requirement], seen: Mapping[NormalizedName, list[str]], target: Target) -> list[Requirement]:
     """What the wheels so far require and nobody has asked for, extras followed."""
     walked: set[tuple[str, str]] = set()
     missing, open_ = [], [(one, "") for one in asked] + [(one, extra) for one in asked for extra in one.extras]

@@ -21,8 +21,8 @@ def fetch_model(python: pathlib.Path) -> bool:
     if is_lite():
         say("LITE=1: the real model is not fetched, and tests that need it are skipped")
         return False
-    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    done = subprocess.run([str(python), "-m", "mtfcore.model", "fetch"], cwd=basics.ROOT, check=False, **pipes)
+    done = subprocess.run([str(python), "-m", "mtfcore.model", "fetch"], cwd=basics.ROOT, check=False,
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         say(f"The real model is not here; all but what needs it will work. LITE=1 leaves it out.\n{said}\n")
