@@ -21,7 +21,7 @@ from mtfcore.costs.templates.learned import Knowledge
 from mtfcore.costs.templates.template import Template
 from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
-from mtfcore.model.configs import Config
+from mtfcore.model.configs import MADE_UP, Config
 from mtfcore.model.phases import plan_placed
 from mtfcore.model.places import QUERY_HEADS, Placement, letters, placement
 from mtfcore.model.reasons import possible
@@ -132,6 +132,6 @@ def _other(at: _Sizes, grid: Grid, turn: int) -> _Sizes:
     group = cfg.heads // cfg.kv_heads * (1 if cfg.attention == "multihead" else factor["group"])
     kv_heads = kv[cfg.attention]
     larger = {name: getattr(cfg, name) * factor[name] for name in ("d_model", "d_ff", "head_size", "vocab", "layers")}
-    other = cfg.but(name="made-up", heads=kv_heads * group, kv_heads=kv_heads, max_length=ROOMY * 89, **larger)
+    other = cfg.but(name=MADE_UP, heads=kv_heads * group, kv_heads=kv_heads, max_length=ROOMY * 89, **larger)
     new = at.new if at.new == 1 else at.new * factor["new"]
     return _Sizes(other, at.batch * factor["batch"], new, at.cached * factor["cached"])
