@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lessons import build
+from mtfcore.errors import LayoutError
 from widgets.learning import classroom as module
 from widgets.learning.class_facts import HONEST
 from widgets.learning.class_text import FORMULA
@@ -162,6 +163,26 @@ def test_a_folder_that_cannot_be_read_is_said_and_not_raised(give, tmp_path):
     assert "cannot be read: No such file or directory." in missing.note
     assert "&lt;missing&gt;" in missing._repr_html_() and "No such file" in repr(missing)
     assert "cannot be read" in classroom(give("a.json", GOOD) / "a.json").note
+
+
+@pytest.mark.parametrize("folder", ["\0", "\ud800", "~nobody-here/exports", "a" * 5_000])
+def test_a_folder_that_no_disk_has_is_said_and_not_raised(folder):
+    found = classroom(folder)
+    assert "cannot be read" in found.note and not found.students
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"exports", []])
+def test_what_is_no_folder_is_refused_in_words(wrong):
+    with pytest.raises(LayoutError, match="expected a folder"):
+        classroom(wrong)
+
+
+def test_names_are_a_list_and_one_name_is_a_list_of_one(tmp_path):
+    assert classroom(tmp_path, names="Ada").missing == ("Ada",)
+    assert classroom(tmp_path, names=None).missing == ()
+    for wrong in ([3], 5, [None]):
+        with pytest.raises(LayoutError, match="expected names"):
+            classroom(tmp_path, names=wrong)
 
 
 def test_an_empty_folder_says_where_files_come_from(tmp_path):

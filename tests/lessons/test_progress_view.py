@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mtfcore.errors import LayoutError
 from widgets.learning import progress_view
 from widgets.learning.export import exported, file_name, write
 from widgets.learning.outline import course
@@ -181,6 +182,12 @@ def test_any_typed_name_gives_a_safe_file_name(progress, typed, part):
     made = Look(progress).export(typed)
     assert made.path.parent == progress.path.parent and made.path.is_file()
     assert len(made.path.name.encode()) < 200 and read(made.path)["name"] == json.loads(made.path.read_bytes())["name"]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"Ada", ["Ada"]])
+def test_a_name_that_is_no_text_is_refused_in_words(progress, wrong):
+    with pytest.raises(LayoutError, match="your name as a text"):
+        Look(progress).export(wrong)
 
 
 def test_a_second_export_replaces_the_first_and_leaves_nothing_else(progress):

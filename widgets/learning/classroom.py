@@ -20,6 +20,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mtfcore.errors import expect
 from mtfcore.numbers import count
 
 from . import class_html, class_text
@@ -51,16 +52,25 @@ class Classroom(ClassFacts):
 
 def classroom(folder: str | Path, names: Iterable[str] = ()) -> Classroom:
     """Read the `.json` files of a folder; with `names`, say which of these gave none."""
+    expect(folder, (str, os.PathLike), "a folder, such as 'exports'")
+    names = [expect(name, str, "names, such as ['Ada', 'Grace']") for name in _listed(names)]
     try:
-        paths, note = _files(Path(folder))
-    except OSError as problem:
-        return Classroom((), (), note=f"The folder {clean_name(str(folder))} cannot be read: {problem.strerror}.")
+        paths, note = _files(Path(folder).expanduser())
+    except (OSError, RuntimeError, ValueError) as problem:  # ~ of nobody known here; a name that no disk has
+        why = getattr(problem, "strerror", None) or "no folder has such a name"
+        return Classroom((), (), note=f"The folder {clean_name(str(folder))} cannot be read: {why}.")
     students, left_out = _read_all(paths)
     kept, older = _one_each(students)
     given = {_same(student.name) for student in kept}
     missing = tuple(clean_name(name) for name in names if name.strip() and _same(name) not in given)
     ordered = sorted(kept, key=lambda student: (_same(student.name), student.file))
     return Classroom(tuple(ordered), tuple(sorted([*left_out, *older])), missing, note)
+
+
+def _listed(names: object) -> list[object]:
+    """One name is a list of one, not of its letters."""
+    one = isinstance(names, str) or not isinstance(names, Iterable)
+    return ([] if names is None else [names]) if one else list(names)
 
 
 def _files(folder: Path) -> tuple[list[Path], str]:

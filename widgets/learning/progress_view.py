@@ -16,6 +16,7 @@ from html import escape
 import ipywidgets
 from IPython.display import display
 
+from mtfcore.errors import expect
 from mtfcore.numbers import count
 from widgets.numbers import tagged_html
 from widgets.static import above_form
@@ -158,6 +159,7 @@ def _line(asked: Asked, entry: Entry) -> str:
 
 def export(progress: Progress, name: str) -> Exported:
     """Write the file beside the progress file, which lies beside the notebook."""
+    expect(name, str, "your name as a text, such as progress.export('Ada')")
     return write(exported(progress, name[: 10 * LONGEST_NAME]), progress.path.parent)
 
 
