@@ -41,7 +41,8 @@ def two_d(answer: Mapping[str, str], rng: Random) -> Iterator[Case]:
         try:
             given = _placed(answer, mesh, sizes)
         except LayoutError as fault:
-            yield holds(f"{about}: the plan", False, "places that can be", " ".join(str(fault).split())[:400])
+            said = " ".join(str(fault).split())[:400]
+            yield holds(f"{about}: the plan", False, "places that can be planned, such as 'B L E:x'", said)
             return
         yield equal(f"{about}: collectives", _moves(right), _moves(given))
         yield equal(f"{about}: bytes sent by a device", right.link_bytes().total, given.link_bytes().total, "bytes")

@@ -28,8 +28,9 @@
 # **Needs** a little Python and NumPy · **Minutes** 40–50 · **Hardware** any computer; 64 devices are simulated ·
 # **Papers** Mesh-TensorFlow (arXiv 1811.02084), sections 1–3
 #
-# **How to work:** click a cell and press Shift+Enter to run it and go on. Run the cells from top to bottom. If
-# something goes wrong, *Kernel → Restart Kernel* and start at the top again; nothing is lost. The
+# **How to work:** click a cell and press Shift+Enter to run it and go on. Run the cells from top to bottom. The message
+# *name 'check' is not defined*, or another name, means that a cell above has not run since the kernel started. If
+# something goes wrong, *Kernel → Restart Kernel* and start at the top again; nothing that you typed is lost. The
 # [map of the course](MAP.md) shows which lesson needs which.
 #
 # ## 1 · Setting up
@@ -167,7 +168,7 @@ for way, y in answers.items():
 # With the whole numbers that we chose, every order gives the same result.
 #
 # The plan that you read is the plan that ran. Here it is, one row for each step. Arrows show where tensors lie before
-# and after.
+# and after. Only the last step sends anything: there, devices that hold parts of one sum add them up. Lesson 02 shows why.
 
 # %%
 plan.table()

@@ -51,8 +51,9 @@ print(inspect.getsource(training.call))
 # keeps two of them and sums over the third; two sum over io, two over hidden, two over batch. relu and its slope work
 # element by element and send nothing.
 #
-# So lesson 02's rule tells everything: *kept and cut* sends nothing, *contracted and cut* leaves partial sums, which an
-# all-reduce adds up.
+# The layouts of this lesson cut one, two or three of these dimensions: over the only axis of a mesh, called `all`, over
+# `rows` and `cols`, or over `rows`, `cols` and `planes`. So lesson 02's rule tells everything: *kept and cut* sends
+# nothing, *contracted and cut* leaves partial sums, which an all-reduce adds up.
 
 # %%
 predict("05 all-reduces", "Pure data parallelism, batch:all: how many of the six einsums need an all-reduce?",

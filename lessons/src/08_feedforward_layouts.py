@@ -37,8 +37,9 @@
 # ## 1 · One layer, five layouts
 #
 # The layer is y = gelu(x · W_in) · W_out. x is `B L E`: B sequences, L new tokens of each, E = d_model. W_in is `E F`
-# with F = d_ff, the hidden layer is `B L F`. The mesh has three axes x, y and z, as the wires of a TPU v4 have. A layout
-# is a small table: where each tensor lies between layers, and where while it is multiplied.
+# with F = d_ff, the hidden layer is `B L F`. The mesh has three axes x, y and z, as the wires of a TPU v4 have; X, Y
+# and Z are their sizes. A layout is a small table: where each tensor lies between layers, and where while it is
+# multiplied.
 
 # %%
 import numpy as np

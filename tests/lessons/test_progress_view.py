@@ -72,7 +72,7 @@ def test_how_far_off_in_words(entry, words):
 
 def test_what_is_next_is_the_first_begun_then_the_first_not_begun(progress):
     assert View(progress).next == (
-        f"lesson 01, {SECOND.title}: exercise {SECOND.checks[0][3:]} (3 tries, help 2 of 3 taken so far)."
+        f"lesson 01, {SECOND.title}: exercise 1 ({SECOND.checks[0][3:]}) (3 tries, help 2 of 3 taken so far)."
     )
     everything = {name: {"passed": True, "tries": 1} for lesson in course() for name in lesson.checks}
     assert next_up(standings(everything, {})) is None

@@ -44,11 +44,12 @@ class View:
         if row is None:
             return "All checks of all lessons pass."
         check = row.open_checks[0]
+        number = row.lesson.checks.index(check) + 1
         entry = row.checks.get(check, NONE)
         tries, helps = entry.get("tries", 0), entry.get("help", 0)
         so_far = [count(tries, "try", "tries")] * bool(tries) + [f"help {helps} of 3 taken"] * bool(helps)
         tail = f" ({', '.join(so_far)} so far)" if so_far else ""
-        return f"lesson {row.lesson.number}, {row.lesson.title}: exercise {check[3:]}{tail}."
+        return f"lesson {row.lesson.number}, {row.lesson.title}: exercise {number} ({check[3:]}){tail}."
 
     def __repr__(self) -> str:
         rows = [HEAD, *(cells(row) for row in self.rows)]
