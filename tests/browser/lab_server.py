@@ -38,7 +38,10 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
         "doNotDisturbMode": True,
     },
     "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": False},
-    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+    "@jupyterlab/docmanager-extension:plugin": {
+        "autosave": False,
+        "defaultViewers": {"markdown": "Markdown Preview"},
+    },
 }
 
 
