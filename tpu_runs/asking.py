@@ -13,42 +13,31 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
 import time
 import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
+from tpu_runs.answers import (
+    ANSWER_BYTES,
+    AskingError,
+    OwnerAway,
+    RequestRefused,
+    WrongToken,
+    not_an_owner,
+    read_answer,
+    record_of,
+    refusal_of,
+    told_of,
+)  # fmt: skip
 from tpu_runs.records import Record
 
 ENVIRONMENT = "MESHWORK_CLASS"
-ANSWER_BYTES = 2**20
-LONGEST_WORDS = 1_000  # of a refusal
 TRIES = 4  # at reaching an owner that we reached before, or at asking again what came too soon
 _NOTEBOOK = uuid.uuid4().hex  # this process's name for fair turns; it says nothing of whose it is
-
-
-class AskingError(Exception):
-    """No answer: the text says why and what to do."""
-
-
-class OwnerAway(AskingError):
-    """Nobody answers at the class's address."""
-
-
-class WrongToken(AskingError):
-    """The owner does not know this token."""
-
-
-class RequestRefused(AskingError):
-    """The owner answered, and will not run this: its words say what would be taken."""
-
-    def __init__(self, words: str, status: int = 400, retry_seconds: float = 0.0) -> None:
-        super().__init__(words)
-        self.status, self.retry_seconds = status, retry_seconds
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -121,7 +110,7 @@ class Class:
             body = json.dumps({"case": case, "params": dict(params or {}), "fresh": fresh}, allow_nan=False)
         except (TypeError, ValueError) as fault:
             raise RequestRefused(f"params must be plain numbers and words ({fault})") from None
-        told = _told(self._call("POST", "/requests", body.encode()), self.address)
+        told = told_of(self._call("POST", "/requests", body.encode()), self.address)
         return Asked(self, told["id"], told)
 
     def status(self) -> dict[str, Any]:
@@ -132,7 +121,7 @@ class Class:
         """What may be asked for, with each parameter's kind, default and legal values."""
         found = self._call("GET", "/cases").get("cases")
         if not isinstance(found, dict):
-            raise _not_an_owner(self.address)
+            raise not_an_owner(self.address)
         return found
 
     def _call(self, method: str, path: str, body: bytes | None = None, timeout: float | None = None) -> dict[str, Any]:
@@ -157,10 +146,10 @@ class Class:
                 said = answer.read(ANSWER_BYTES + 1)
                 if answer.length and len(said) <= ANSWER_BYTES:
                     raise ConnectionError("the answer was cut off")
-                return _read(said, self.address)
+                return read_answer(said, self.address)
         except urllib.error.HTTPError as fault:
             with fault:
-                raise _refusal(fault.code, fault.read(16384), fault.headers.get("Retry-After")) from None
+                raise refusal_of(fault.code, fault.read(16384), fault.headers.get("Retry-After")) from None
         except (OSError, OverflowError, http.client.HTTPException) as fault:  # no answer, one cut off, or no port
             raise OwnerAway(f"nobody answers at {self.address} ({getattr(fault, 'reason', fault)}): is `make class` "
                             "running there, and can this machine reach it?") from None  # fmt: skip
@@ -176,7 +165,7 @@ class Asked:
 
     def look(self, seen: str = "") -> dict[str, Any]:
         """How it stands; with `seen`, the mark of an earlier answer, the owner answers when that changed (10 s)."""
-        self.told = _told(self.place._call("GET", f"/requests/{self.id}?seen={seen}"), self.place.address)
+        self.told = told_of(self.place._call("GET", f"/requests/{self.id}?seen={seen}"), self.place.address)
         return self.told
 
     def cancel(self) -> dict[str, Any]:
@@ -192,7 +181,7 @@ class Asked:
                 progress(self.told)
             mark = self.told["mark"]
             if self.told["state"] == "done":
-                return _record(self.told["record"], self.place.address)
+                return record_of(self.told["record"], self.place.address)
             try:
                 self.look(mark)
                 failed = 0
@@ -203,50 +192,6 @@ class Asked:
                 time.sleep(0.5 * failed)
 
 
-def _read(body: bytes, address: str) -> dict[str, Any]:
-    try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):  # not JSON, or brackets in brackets
-        told = None
-    if not isinstance(told, dict) or len(body) > ANSWER_BYTES:
-        raise _not_an_owner(address)
-    return told
-
-
-def _not_an_owner(address: str) -> AskingError:
-    return AskingError(f"{address:.200} answered, but not as a class's owner does: is the address right?")
-
-
-def _told(told: dict[str, Any], address: str) -> dict[str, Any]:
-    """How a request stands, in the form that `Asked` and `in_words` read."""
-    state, kinds = told.get("state"), {"id": str, "mark": str, "state": str}
-    step, record = told.get("progress") or {}, told.get("record")
-    whole = all(isinstance(told.get(name), kind) for name, kind in kinds.items()) and len(str(told["id"])) <= 64
-    whole &= state != "waiting" or {"position", "waiting"} <= told.keys()
-    whole &= isinstance(step, dict) and (not step or {"text", "done", "total"} <= step.keys())
-    whole &= state != "done" or (isinstance(record, dict) and isinstance(record.get("status"), str))
-    if not whole:
-        raise _not_an_owner(address)
-    return told
-
-
-def _refusal(status: int, body: bytes, retry: str | None = None) -> AskingError:
-    try:
-        words = str(json.loads(body)["error"])[:LONGEST_WORDS].strip()
-    except (ValueError, KeyError, TypeError, RecursionError):
-        words = ""
-    if not words:
-        words = f"the address answered with HTTP {status}, and not as a class's owner does"
-    if status == 401:
-        return WrongToken(words)
-    seconds = float(retry) if retry and re.fullmatch(r"[0-9.]{1,6}", retry) else 0.0
-    return RequestRefused(words, status, seconds)
-
-
-def _record(named: Mapping[str, Any], address: str) -> Record:
-    """A record; fields that this version does not know are left out."""
-    known = {each.name for each in fields(Record)}
-    try:
-        return Record(**{name: value for name, value in named.items() if name in known})
-    except (TypeError, ValueError):  # a field is missing, or is none
-        raise _not_an_owner(address) from None
+__all__ = [
+    "Asked", "AskingError", "Class", "OwnerAway", "RequestRefused", "WrongToken", "ask", "in_words", "the_class",
+]  # fmt: skip

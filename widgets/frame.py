@@ -37,23 +37,21 @@ import dataclasses
 import functools
 import gc
 import threading
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import ipywidgets
 import traitlets as t
 
-from mtfcore.errors import DeviceError, LayoutError
+from mtfcore.errors import LayoutError
 from widgets.controls import Button, Control, find
 from widgets.kept import Kept
 from widgets.looking import Looking
 from widgets.queue import Progress, Result
 from widgets.running import Running
+from widgets.saying import Saying
 from widgets.shown import Offer, Refused, Shown
-from widgets.state import State, call_text, check_state, read_state, write_state
-from widgets.static import sentence_html, table_html
+from widgets.state import State, call_text, check_state, read_state
 from widgets.views.controls_view import ControlsView
 from widgets.views.status_view import StatusView
 
@@ -67,13 +65,12 @@ def keep_what_is_loaded() -> None:
     gc.freeze()
 
 
-class Frame(Running, Looking, Kept, ipywidgets.VBox):
+class Frame(Running, Looking, Saying, Kept, ipywidgets.VBox):
     """The shell; subclass it as this module's text shows."""
 
     question: ClassVar[str] = ""
     call: ClassVar[str] = ""
     start: ClassVar[State] = {}
-    reraise: ClassVar[bool] = False
 
     state = t.Dict()
     code = t.Unicode()
@@ -86,13 +83,9 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
         self.picture = self.make_picture()
         self.stage = ipywidgets.VBox([self.picture], _dom_classes=("mw-stage",))
         self.queue, self.drawing = self.make_queue(), threading.RLock()
-        self.fault: BaseException | None = None
         self._shown: Shown | None = None
-        self._true = False  # whether the picture is that of the settings
         self._controls: list[Control] = []
-        self._notes: list[str] = []  # for the next redraw; then on show as _said
-        self._said: list[str] = []
-        self._line: tuple[str, str, tuple[Offer, ...], str] = ("ok", "", (), "")
+        self.keep_quiet()
         self._by_hand = False
         self.keep_still()
         parts = [self.top, self.stage, self.bottom]
@@ -167,10 +160,6 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
             elif "save" in change.new:
                 self.bottom.saved = {**change.new, **self.saved(str(change.new["save"]), change.new.get("live", ()))}
 
-    def note(self, text: str) -> None:
-        """Say this above the next sentence; for `edit`, when it had to change more than was asked."""
-        self._notes += [text] if text else []
-
     def _go(self, state: State, released: bool) -> None:
         """One change of state, one event, one redraw."""
         self._by_hand = True
@@ -223,61 +212,6 @@ class Frame(Running, Looking, Kept, ipywidgets.VBox):
             ]
         self._controls += self.run_buttons()
         self.top.show(self._controls)
-
-    # The sentence -----------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def told(self) -> Iterator[None]:
-        """Whatever is raised inside lands in the sentence; nothing is swallowed. One thread draws at a time."""
-        with self.drawing:
-            try:
-                yield
-            except Exception as fault:
-                self._notes = []  # of an edit that came to nothing
-                self.tell(fault)
-                if self.reraise and self.kind == "broken":
-                    raise
-
-    def tell(self, fault: BaseException) -> None:
-        """Put a fault into the sentence: the library's in its own words, ours with its full text in the details."""
-        if isinstance(fault, (LayoutError, DeviceError)):
-            self._line = ("refused", str(fault), getattr(fault, "offers", ()), getattr(fault, "full", ""))
-            return self._say()
-        self.fault = fault
-        short = f"This went wrong inside: {type(fault).__name__}: {str(fault)[:200]} (full text in the details)"
-        self._line = ("broken", short, (), "".join(traceback.format_exception(fault)))
-        self._say()
-
-    def check(self) -> None:
-        """Raise the last fault of ours, if there was one; for tests."""
-        fault, self.fault = self.fault, None
-        if fault is not None:
-            raise fault
-
-    @property
-    def sentence(self) -> str:
-        """What the line says now, as plain text."""
-        notes = (*self._said, *(self._shown.notes if self._shown and self._line[0] == "ok" else ()))
-        return "\n".join([*(f"{note[:1].upper()}{note[1:]}." for note in notes), self._line[1]])
-
-    @property
-    def kind(self) -> str:
-        """Whether the line says something true (ok), refuses (refused), or reports a fault of ours (broken)."""
-        return self._line[0]
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """The ways out on show."""
-        return self._line[2]
-
-    def _say(self, change: Any = None) -> None:
-        kind, _, offers, error = self._line
-        (self.stage.remove_class if self._true else self.stage.add_class)("mw-dim")  # a refused run leaves it true
-        table = table_html(self._shown.table) if self.bottom.unfolded and self._shown else ""
-        self.bottom.shown = {
-            "sentence": sentence_html(self.sentence), "kind": kind, "offers": [offer.label for offer in offers],
-            "code": self.code, "state": write_state(self.state), "error": error, "table": table,
-        }  # fmt: skip
 
     def close(self) -> None:
         """Stop what runs and give up every part."""

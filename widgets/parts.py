@@ -2,8 +2,9 @@
 
     class Running(Part): ...          # in `running`
     class Looking(Part): ...          # in `looking`
+    class Saying(Part): ...           # in `saying`
     class Kept(Part): ...             # in `kept`
-    class Frame(Running, Looking, Kept, ipywidgets.VBox): ...        # makes all that is named here
+    class Frame(Running, Looking, Saying, Kept, ipywidgets.VBox): ...        # makes all that is named here
 
 A part asks for nothing of the frame that is not named here. Next file to read: `frame`.
 """

@@ -38,11 +38,11 @@ def _asked(text: str) -> None:
 
 def _answered(text: str) -> None:
     """What a notebook makes of whatever answers at the class's address."""
-    from tpu_runs import asking
+    from tpu_runs import answers, asking
 
     class Pretended(asking.Class):
         def _once(self, *_: Any) -> dict[str, Any]:
-            return asking._read(text.encode("utf-8", "surrogatepass"), self.address)
+            return answers.read_answer(text.encode("utf-8", "surrogatepass"), self.address)
 
     place = Pretended("http://127.0.0.1:1", "token")
     asked = place.start("product", {})
@@ -52,9 +52,9 @@ def _answered(text: str) -> None:
 
 
 def _refused(text: str) -> None:
-    from tpu_runs import asking
+    from tpu_runs import answers
 
-    raise asking._refusal(400, text.encode("utf-8", "surrogatepass"), text[:20])
+    raise answers.refusal_of(400, text.encode("utf-8", "surrogatepass"), text[:20])
 
 
 def _class_named(text: str) -> None:

@@ -16,7 +16,8 @@ import pytest
 import mtfcore as mtf
 from widgets.figures.grid import BOTTOM, LEFT, RIGHT, TOP, make_grid
 from widgets.figures.slices import facts, holders, mesh_facts, ranges, table, why
-from widgets.figures.slices_svg import MOST_PIECES, one_svg, panel
+from widgets.figures.slices_labels import MOST_PIECES
+from widgets.figures.slices_svg import one_svg, panel
 from widgets.views import slices_view
 
 CASES = [

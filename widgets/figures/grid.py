@@ -2,7 +2,7 @@
 
 Up to two dimensions make one box. With more, the box shows the last two and there is one box for each block of the
 leading ones. A single dimension in very many pieces is folded into strips, as text is into lines. In every case the
-piece of number p lies in box p // (rows·columns), and pieces run row by row. Next file to read: `slices_svg`.
+piece of number p lies in box p // (rows·columns), and pieces run row by row. Next file to read: `slices_bands`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 `holds` gives for each device the number of the piece that it holds, pieces counted row by row; two devices with the
 same piece hold copies. The ranges come from `Sharding.slices`, so a picture cannot disagree with what runs. Ideas
-drawn here: "Mesh-TensorFlow" (arXiv 1811.02084), sections 3 and 4. Next file to read: `slices_svg`.
+drawn here: "Mesh-TensorFlow" (arXiv 1811.02084), sections 3 and 4. Next file to read: `grid`.
 """
 
 from __future__ import annotations

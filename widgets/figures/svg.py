@@ -3,7 +3,7 @@
     >>> tag("rect", x=1, width=2.5, cls="mw-box", data_piece=3)
     '<rect x="1" width="2.5" class="mw-box" data-piece="3"/>'
 
-Next file to read: `slices_svg`.
+Next file to read: `grid`.
 """
 
 from __future__ import annotations

@@ -69,8 +69,9 @@ def classroom(folder: str | Path, names: Iterable[str] = ()) -> Classroom:
 
 def _listed(names: object) -> list[object]:
     """One name is a list of one, not of its letters."""
-    one = isinstance(names, str) or not isinstance(names, Iterable)
-    return ([] if names is None else [names]) if one else list(names)
+    if names is None:
+        return []
+    return list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
 
 
 def _files(folder: Path) -> tuple[list[Path], str]:

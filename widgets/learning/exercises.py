@@ -21,6 +21,7 @@ import math
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -123,7 +124,7 @@ def equal(what: str, expected: Any, given: Any, unit: str = "", where: str = "")
     return Case(what, good, _with_unit(expected, unit), _with_unit(given, unit), "" if good else where)
 
 
-def at_most(what: str, budget: float, spent: float, unit: str) -> Case:
+def at_most(what: str, budget: float | Fraction, spent: float | Fraction, unit: str) -> Case:
     """A budget that must be met, in the unit named."""
     return Case(what, spent <= budget, f"at most {_with_unit(budget, unit)}", _with_unit(spent, unit))
 
