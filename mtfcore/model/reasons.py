@@ -19,6 +19,8 @@ from mtfcore.model.places import QUERY_HEADS, core_of, letters, present, spread
 from mtfcore.model.serving import ATTENTION, AXES, FEEDFORWARD, PHASES, Feedforward
 from mtfcore.notation import as_size, as_whole
 
+MOST_TRIED = 10_000  # numbers of heads
+
 
 def possible(
     cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str, batch: int, new_tokens: int = 1,
@@ -105,7 +107,8 @@ def _uneven(name: str, size: int, axes: str, sizes: Mapping[str, int], ffn: Feed
     above = -(-size // parts) * parts
     what = f"{name} {size} does not divide over {_named(axes, sizes)} ({parts} parts), as {ffn.name} needs"
     below = max(size - size % parts, parts)
-    return [f"{what}; nearest: {below} or {above}, padded on request: cfg.but({name}={above})"]
+    near = f"{below} or {above}" if below < above else f"{above}"
+    return [f"{what}; nearest: {near}, padded on request: cfg.but({name}={above})"]
 
 
 def _batch_faults(ffn: Feedforward, attention: str, sizes: Mapping[str, int], batch: int) -> list[str]:
@@ -142,10 +145,10 @@ def _head_faults(cfg: Config, ffn: Feedforward, attention: str, sizes: Mapping[s
 
 
 def _next_even(cfg: Config, order: list[str], sizes: Mapping[str, int]) -> int:
-    """The least number of heads, not under today's, that these axes take."""
+    """The least number of heads, not under today's, that these axes take; one that they take, where they are many."""
     step = _step(cfg) * _parts("".join(order), sizes)
-    return next(n for n in range(cfg.heads, -(-cfg.heads // step) * step + 1, _step(cfg))
-                if not _loose(cfg, order, sizes, n))  # fmt: skip
+    every = range(cfg.heads, (even := -(-cfg.heads // step) * step) + 1, _step(cfg))
+    return even if len(every) > MOST_TRIED else next(n for n in every if not _loose(cfg, order, sizes, n))
 
 
 def _loose(cfg: Config, order: list[str], sizes: Mapping[str, int], heads: int = 0) -> str:

@@ -86,8 +86,8 @@ def stored(
 ) -> dict[str, np.ndarray]:
     """Parameters such as `mtf.model.initial(cfg)` in the form in which a phase takes them, all of them at once.
 
-    `cfg`: a configuration or its name; `params`: name → f32 array; `weights`: "f32", "bf16" or "int8"; `floats`: the dtype of
-    what is not whole numbers beside int8.
+    `cfg`: a configuration or its name; `params`: name → f32 array; `weights`: "f32", "bf16" or "int8"; `floats`: the
+    dtype of what is not whole numbers beside int8.
 
     Source: arXiv 2211.05102, section 3.6 (int8).
 

@@ -6,6 +6,8 @@ import pytest
 import mtfcore as mtf
 from mtfcore import model, schedules
 from mtfcore.costs import inference, slices
+from mtfcore.model.engine.choosing import least_prompts
+from mtfcore.model.serving import SERVING
 
 
 @mtf.function
@@ -106,6 +108,25 @@ def test_another_kind_of_thing_is_refused_in_a_sentence(word, number):
 
 def test_a_phase_that_is_none_is_a_reason_why_not():
     assert "no phase array" in model.possible("tiny-lm", "ws2d", "heads", "x:2", 4, phase=ARRAY)[0]
+
+
+@pytest.mark.timeout(60)
+def test_a_mesh_of_any_size_is_answered_at_once():
+    said = model.possible("palm-8b", "ws2d", "heads", "x:2 y:1000000 z:1000000", 8)
+    assert any("heads=1000000000000" in reason for reason in said)
+    assert not any("1000000000000 or 1000000000000" in reason for reason in said)
+    cfg = model.config("tiny-lm")
+    assert least_prompts(cfg, mtf.Mesh("batch:64 io:512 hidden:2048"), "ws2d-heads", 16) == 1
+    assert least_prompts(cfg, mtf.Mesh("x:1000000 y:1000000 z:1000000"), "ws2d-heads", 16) == 1
+
+
+@pytest.mark.parametrize("mesh", ["x:1", "x:2 y:2 z:2", "x:4 y:2 z:3", "z:2 x:3", "x:3 y:5", "x:4 y:4 z:2"])
+@pytest.mark.parametrize("name", SERVING)
+def test_the_least_batch_of_prompts_is_the_least(mesh, name):
+    cfg, mesh, way = model.config("tiny-palm"), mtf.Mesh(mesh), SERVING[name]
+    fits = (n for n in range(1, mesh.size + 1)
+            if not model.possible(cfg, way.ffn.name, way.attention, mesh, n, 16, 0, "prefill"))  # fmt: skip
+    assert least_prompts(cfg, mesh, name, 16) == next(fits, 1)
 
 
 def test_names_of_configurations_stand_for_them():

@@ -101,6 +101,17 @@ def test_what_cannot_be_is_refused_with_a_way_out(settings, words, offer):
             assert explorer.kind == "ok"
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("mesh", ["x:1000000 y:1000000", "batch:64 io:512 hidden:2048"])
+def test_a_mesh_of_any_size_is_refused_at_once(mesh):
+    explorer = generate(model="untrained")
+    explorer.state = {**explorer.state, "mesh": mesh}
+    assert explorer.kind == "refused" and "a run here has up to 64" in explorer.sentence
+    explorer.state = {"model": "untrained"}
+    assert explorer.kind == "ok"
+    explorer.close()
+
+
 def test_without_the_real_model_the_tiny_one_stands_in(monkeypatch, tmp_path):
     assert model_here("auto") in (REAL, "untrained")
     monkeypatch.setattr(known, "models_folder", lambda: tmp_path)

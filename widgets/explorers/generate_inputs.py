@@ -64,7 +64,9 @@ def served(model: str, mesh: str, slots: int) -> tuple[Config, Config]:
 
 @cache
 def ways(model: str, mesh: str, slots: int, phase: str) -> dict[str, str]:
-    """Partition → why it cannot serve a phase; nothing where it can."""
+    """Partition → why it cannot serve a phase; nothing where it can. Of a mesh that no run here has, none is tried."""
+    if mtf.Mesh(mesh).size > MOST_DEVICES:
+        return {}
     _, cfg = served(model, mesh, slots)
     found = {}
     for name, way in SERVING.items():

@@ -12,6 +12,8 @@ A cost is modelled; what it is modelled for is said. Next file to read: `engine`
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, NamedTuple
 
 from mtfcore.costs.pricing.price import price
@@ -20,7 +22,7 @@ from mtfcore.mesh import Mesh
 from mtfcore.model.configs import Config
 from mtfcore.model.phases import plan_phase
 from mtfcore.model.reasons import possible
-from mtfcore.model.serving import PHASES, SERVING
+from mtfcore.model.serving import AXES, PHASES, SERVING
 from mtfcore.numbers import count
 from mtfcore.numbers import format_seconds as in_words
 
@@ -87,8 +89,9 @@ def least_prompts(cfg: Config, mesh: Mesh, prefill: str, chunk: int) -> int:
     if not isinstance(prefill, str) or prefill not in SERVING:
         return 1
     way = SERVING[prefill].ffn.name, SERVING[prefill].attention
-    legal = (n for n in range(1, 2 * mesh.size + 1) if not possible(cfg, *way, mesh, n, chunk, 0, "prefill"))
-    return next(legal, 1)
+    sizes = [size for axis, size in mesh.axes if axis in AXES]  # a batch is cut over some of these axes, or none
+    parts = {math.prod(some) for n in range(len(sizes) + 1) for some in itertools.combinations(sizes, n)}
+    return next((n for n in sorted(parts) if not possible(cfg, *way, mesh, n, chunk, 0, "prefill")), 1)
 
 
 def _tried(cfg: Config, mesh: Mesh, phase: str, asked: str, sizes: Sizes, topology: object) -> list[Priced]:
