@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from mtfcore.dtypes import DTYPES
-from mtfcore.notation import as_size
+from mtfcore.notation import as_size, read_whole
 
 NETWORKS = {
     "torus": "a grid of any size up to the pod, the ends of every axis joined",
@@ -113,7 +113,7 @@ def _with_unit(text: str, unit: str) -> float | None:
 
 def _sizes(key: str, value: Any) -> tuple[list[int] | None, str]:
     parts = value.split("x") if isinstance(value, str) else value
-    parts = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts or ()]
+    parts = [read_whole(part) if isinstance(part, str) else part for part in parts or ()]
     found = [as_whole_size(part) for part in parts]
     sizes = [size for size in found if size is not None]
     wrong = not sizes or len(sizes) < len(found) or (key == "tile" and len(sizes) != 2)

@@ -95,6 +95,16 @@ def as_size(value: object) -> int | None:
     return None if number is None or number < 1 else number
 
 
+def read_whole(word: str) -> int | None:
+    """A whole number in digits, as somebody writes a size; None for anything else, and for more digits than sizes have.
+
+    >>> read_whole("64"), read_whole("6.4"), read_whole("9" * 30)
+    (64, None, None)
+    """
+    word = word.strip()
+    return int(word) if word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS else None
+
+
 def too_long(size: int) -> str:
     """What to say of a size of more digits than a text may give; empty where it is none."""
     digits = int(math.log10(size)) + 1 if size >= _TOO_MUCH else 0

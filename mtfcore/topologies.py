@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 from mtfcore.chips import Chip, chip, chips
+from mtfcore.notation import read_whole
 from mtfcore.numbers import count
 
 CUBE = 4  # an axis of v4, v5p and v7x wraps in slices made of whole 4 x 4 x 4 cubes
@@ -135,8 +136,8 @@ def topology(text: str | Topology) -> Topology:
 
 def sizes_of(grid: str) -> tuple[int, ...]:
     """The numbers of `4x4x4`; none where something else is written."""
-    words = grid.strip().casefold().split("x")
-    return tuple(int(word) for word in words) if all(w.isdecimal() for w in words) else ()
+    sizes = [read_whole(word) for word in grid.strip().casefold().split("x")]
+    return tuple(size for size in sizes if size is not None) if None not in sizes else ()
 
 
 # ---- which grids there are

@@ -10,7 +10,6 @@ at once; what is left out keeps its start value. Next file to read: `frame`.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +18,7 @@ from mtfcore.errors import LayoutError, nearest, refuse
 
 State = dict[str, Any]
 LONGEST = 20_000
+LARGEST = 1e300  # number; a whole number beyond 1.8e308 is no float
 UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML, so in no saved picture
 _WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -53,7 +53,7 @@ def _fits(value: object, example: object) -> bool:
     if isinstance(example, bool) or isinstance(value, bool):
         return isinstance(example, bool) and isinstance(value, bool)
     if isinstance(example, float):
-        return isinstance(value, (int, float)) and math.isfinite(value)
+        return isinstance(value, (int, float)) and abs(value) < LARGEST
     return isinstance(value, type(example))
 
 

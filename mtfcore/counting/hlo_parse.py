@@ -257,6 +257,6 @@ def _end(match: re.Match | None) -> int:
 
 def _array(match: re.Match, number: int) -> Array:
     sizes = [size.strip().removeprefix("<=") for size in match.group(2).split(",") if size.strip()]
-    if not all(size.isdigit() for size in sizes):
+    if not all(size.isdigit() and len(size) < 20 for size in sizes):
         raise Unreadable(f"HLO line {number}: shape {match.group()}: expected a known size in every dimension")
     return Array(match.group(1), tuple(map(int, sizes)))

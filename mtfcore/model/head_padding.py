@@ -15,6 +15,7 @@ S17; source: 48 query heads over 64 chips, arXiv 2211.05102, section 4. Next fil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ from mtfcore.model.configs import Config, config
 from mtfcore.model.params import Param
 from mtfcore.model.reasons import heads_fit, word_faults
 from mtfcore.notation import as_size
+
+MOST_TRIED = 1 << 20  # numbers of heads, or of groups and heads
 
 
 class Heads(NamedTuple):
@@ -69,6 +72,9 @@ def least_padding(cfg: Config | str, ffn: str, attention: str, mesh: Mesh | str,
     faults = word_faults(ffn, attention)
     faults += [] if as_size(batch) else [f"batch is {batch!r:.100}; expected a whole number of at least 1"]
     refuse(faults, "least_padding")
+    most = math.isqrt(MOST_TRIED) if cfg.attention == "grouped" else MOST_TRIED
+    if mesh.size > most:
+        raise LayoutError(f"'{mesh}' has {mesh.size:,} devices; {cfg.attention} heads are padded for at most {most:,}")
     for heads, _, kv_heads in sorted(_candidates(cfg, mesh.size)):
         if heads_fit(_but(cfg, Heads(heads, kv_heads)), ffn, attention, mesh, batch):
             return Heads(heads, kv_heads)

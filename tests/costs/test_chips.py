@@ -162,6 +162,8 @@ def test_several_nodes_are_joined_by_the_slower_network():
         ("v3-2048", "a product's name, of 2,048 cores on 1,024 chips; write 'v3:32x32'"),
         ("v4-7", "chip 'v4-7'"),
         ("v4-4x4x4", "no topology 'v4-4x4x4'"),
+        ("v4:1" + "0" * 400, "no topology 'v4:1000.*nearest"),
+        ("v4:" + "9" * 5_000, "no topology 'v4:9999.*nearest"),
         (16, "no topology 16"),
     ],
 )

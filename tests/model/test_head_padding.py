@@ -145,3 +145,8 @@ def test_faults_name_the_nearest_choice(asked, words):
     assert words in str(error.value)
     with pytest.raises(mtf.LayoutError, match="share one key head"):
         padded("palm-540b", {}, 64, 2)
+
+
+def test_a_mesh_of_a_slip_of_the_keyboard_is_refused_before_anything_is_tried():
+    with pytest.raises(mtf.LayoutError, match="2,000,000,000 devices; grouped heads are padded for at most 1,024"):
+        least_padding("smollm2-135m", "ws2d", "heads", "x:1000000000 y:2", 8)

@@ -251,6 +251,7 @@ def test_models_are_presets_with_changes_or_files():
     assert model_text("palm-8b", {"heads": 32}) == "palm-8b heads=32" and is_path("config.json")
     assert padded_heads("palm-540b") == "palm-540b heads=64" and padded_heads("palm-540b heads=64") == ""
     for wrong, words in (("palm-540", "did you mean 'palm-540b'"), ("palm-540b heads=x", "'heads=x' changes nothing"),
+                         (f"palm-8b heads={'9' * 5_000}", "changes nothing"),
                          ("mtf-translate-4.9b", "legal here"), ("palm-540b head=3", "heads")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             read_model(wrong)

@@ -35,6 +35,7 @@ def test_what_is_left_out_keeps_its_start_value():
         ('{"mesh": 4, "size": 1.5}', "2 faults\n  1. mesh takes a text, not 4\n  2. size takes a whole number"),
         ('{"share": NaN}', "share takes a number, not nan"),
         ('{"share": Infinity}', "share takes a number, not inf"),
+        ('{"share": 1' + "0" * 400 + "}", "share takes a number, not 1000"),
         ('{"mesh": "rows:\\u0000"}', "mesh has characters that cannot be written down"),
         ('{"mesh": "\\ud800"}', r"written down, .*\\ud800"),
         (" " * 20_001, "at most 20000 characters"),

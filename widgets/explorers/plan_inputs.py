@@ -22,7 +22,7 @@ from mtfcore.chips import Chip, chips
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
 from mtfcore.model.published import CONFIGS
-from mtfcore.notation import as_size
+from mtfcore.notation import as_size, read_whole
 from mtfcore.topologies import Topology, nearest_with
 from widgets.controls import Choice, Control, TextBox
 from widgets.shown import Offer, Refused
@@ -67,10 +67,10 @@ def split_model(text: str) -> tuple[str, dict[str, int]]:
     name = " ".join(word for word in words if word not in tail)
     changes: dict[str, int] = {}
     for word in tail:
-        field, _, number = word.partition("=")
-        if not number.isdecimal():
-            raise LayoutError(f"{word!r} changes nothing; write a field and a whole number, e.g. heads=64")
-        changes[field] = int(number)
+        field, _, written = word.partition("=")
+        if (number := read_whole(written)) is None:
+            raise LayoutError(f"{word!r:.100} changes nothing; write a field and a whole number, e.g. heads=64")
+        changes[field] = number
     return name, changes
 
 
@@ -126,9 +126,9 @@ def _slices_near(text: str) -> Iterator[Offer]:
     name = name.strip().casefold()
     if name not in chips():
         return
-    sides = [int(word) for word in grid.casefold().split("x") if word.strip().isdecimal()]
-    asked = max(math.prod(side for side in sides if side) if sides else 1, 1)
-    near = sorted(slices_of(name), key=lambda one: abs(math.log(one.chips / asked)))[:3]
+    sides = map(read_whole, grid.casefold().split("x"))
+    asked = math.log(math.prod(side for side in sides if side))
+    near = sorted(slices_of(name), key=lambda one: abs(math.log(one.chips) - asked))[:3]
     yield from (Offer(str(one), {"topology": str(one)}) for one in near)
 
 

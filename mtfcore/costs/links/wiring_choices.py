@@ -31,7 +31,7 @@ Columns = tuple[tuple[tuple[int, int], ...], ...]  # for each grid axis its (mes
 IDLE = -1  # stands for the row of what is left idle
 MOST = 256  # choices that are offered; a mesh of eight axes of 2 on 16 x 16 has 20,160
 LOOKED_AT = 4096  # of which these are compared, found in about the order of mesh and grid
-_ARROW, _PART = re.compile(r"→|->|:"), re.compile(r"(\w+)(?::(\d+)(?: by (\d+))?)?")
+_ARROW, _PART = re.compile(r"→|->|:"), re.compile(r"(\w+)(?::(\d{1,9})(?: by (\d{1,9}))?)?")
 
 
 class Part(NamedTuple):

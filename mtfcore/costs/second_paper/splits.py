@@ -27,7 +27,7 @@ from functools import cache
 from mtfcore.costs.second_paper.collectives import Number, positive
 from mtfcore.costs.second_paper.feedforward import ws1d, ws2d
 from mtfcore.errors import LayoutError
-from mtfcore.notation import as_size
+from mtfcore.notation import as_size, read_whole
 
 Grid = int | str | tuple[int, ...]  # a number of devices, or the axes of a physical grid
 
@@ -103,7 +103,7 @@ def _cuts(grid: Grid) -> tuple[tuple[int, int], ...]:
 def axes_of(grid: Grid) -> tuple[int, ...]:
     """The axes of a grid, `4x4x8` or (4, 4, 8), those of size 1 left out; a number of devices is one axis."""
     words = grid.casefold().split("x") if isinstance(grid, str) else grid if isinstance(grid, tuple) else (grid,)
-    read = [as_size(int(word) if isinstance(word, str) and word.strip().isdecimal() else word) for word in words]
+    read = [as_size(read_whole(word) if isinstance(word, str) else word) for word in words]
     sizes = [size for size in read if size is not None]
     if len(sizes) < len(read):
         raise LayoutError(f"no grid {grid!r:.100}; write devices, 64, or the sizes of its axes, '4x4x4'")
