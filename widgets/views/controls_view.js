@@ -18,6 +18,16 @@ function holdStage(root, hold) {
   stage.style.minHeight = hold ? `${stage.getBoundingClientRect().height}px` : "";
 }
 
+// A button that a run switches off would drop the focus, and the next keys would go to the notebook: till then, the row
+// around it has it, so that Tab goes on from there.
+function lendFocus(button) {
+  const row = button.closest(".mw-group") || button.parentElement;
+  row.tabIndex = -1;
+  row.addEventListener("blur", () => row.removeAttribute("tabindex"), { once: true });
+  row.focus({ preventScroll: true });
+  return row;
+}
+
 const KINDS = {
   int(spec, edit) {
     const slider = make("input", "", { type: "range", step: 1, "aria-label": `${spec.label}, powers of two` });
@@ -83,7 +93,20 @@ const KINDS = {
   button(spec, edit) {
     const button = make("button", "mw-button", { type: "button" });
     button.addEventListener("click", () => edit(true, true));
-    return { nodes: [button], set(now) { button.textContent = now.label; button.disabled = !now.enabled; } };
+    let lent = null;
+    return {
+      nodes: [button],
+      set(now) {
+        const focused = document.activeElement === button;
+        button.textContent = now.label;
+        button.disabled = !now.enabled;
+        if (focused && button.disabled) lent = lendFocus(button);
+        if (lent && now.enabled) {
+          if (document.activeElement === lent) button.focus({ preventScroll: true });
+          lent = null;
+        }
+      },
+    };
   },
 };
 

@@ -60,8 +60,11 @@ function render({ model, el }) {
       else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
     }
     where.textContent = count ? `step ${step + 1} of ${count}` : "no steps";
+    const walked = [back, forward].find(each => each === document.activeElement);
     back.disabled = step <= 0;
     forward.disabled = step >= count - 1;
+    // at an end the pressed button would drop the focus, and the next keys would go to the notebook
+    if (walked?.disabled) list.focus({ preventScroll: true });
     play.disabled = count < 2;
     root.dataset.chosen = step;
   }

@@ -78,8 +78,11 @@ function render({ model, el }) {
     tokens(hop, travelling ? share : null);
     slider.value = hop;
     where.textContent = `step ${hop} of ${drawing.steps}`;
+    const stepped = [back, forward].find(each => each === document.activeElement);
     back.disabled = hop <= 0;
     forward.disabled = hop >= drawing.steps;
+    // at an end the pressed button would drop the focus, and the next keys would go to the notebook
+    if (stepped?.disabled) stage.focus({ preventScroll: true });
     play.disabled = !drawing.steps;
     svg.dataset.hop = root.dataset.hop = hop;
   }
