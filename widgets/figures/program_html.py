@@ -31,7 +31,7 @@ def _step(number: int, row: Facts, colours: dict[str, str], most: float, apart: 
     depth = len(row["path"]) - 1
     facts = f'data-step="{number}" data-kind="{row["kind"]}" data-sent="{row["sent"]}" data-flops="{row["flops"]}"'
     carried = [colours[axis] for axis in row["axes"]] if row["collective"] else []
-    edge = f"--mw-edge:{_stripes(carried)};--mw-depth:{depth}"
+    edge = f"--mw-edge:{_stripes(carried)};--mw-depth:{depth};--mw-place:{number}"
     other = '<span class="mw-apart" title="the other choice has no such step">≠</span>' if apart else ""
     return (
         f'<div class="mw-step {kind}" {facts} data-axes="{escape(" ".join(row["axes"]))}" role="option" style="{edge}">'

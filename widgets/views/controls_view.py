@@ -30,7 +30,7 @@ class ControlsView(anywidget.AnyWidget):
     _css = HERE / "frame.css"
     question = t.Unicode().tag(sync=True)
     row = t.Dict({"items": [], "seen": 0}).tag(sync=True)
-    edits = t.Dict({"number": 0, "released": True, "values": {}}).tag(sync=True)
+    edits = t.Dict({"number": 0, "released": True, "values": {}}).tag(sync=True, echo_update=False)  # the row answers
     progress = t.Dict({"busy": False, "done": 0, "total": 1, "text": ""}).tag(sync=True)
 
     def show(self, controls: Sequence[Control]) -> None:

@@ -23,7 +23,7 @@ function render({ model, el }) {
     const focused = root.contains(document.activeElement) ? document.activeElement.dataset?.pick : undefined;
     const scrolled = [...root.querySelectorAll("[data-scrolls]")].map(part => part.scrollTop);
     root.setAttribute("aria-label", model.get("label"));
-    root.innerHTML = model.get("html");
+    patch(root, model.get("html"));
     root.dataset.drawn = Number(root.dataset.drawn || 0) + 1;
     root.querySelectorAll("[data-scrolls]").forEach((part, n) => { part.scrollTop = scrolled[n] || 0; });
     if (focused !== undefined) root.querySelector(`[data-pick="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });

@@ -18,6 +18,7 @@ import anywidget
 import traitlets as t
 
 from widgets.views.messages import following
+from widgets.views.scripts import script
 
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "pick_view.css").read_text(encoding="utf-8")
@@ -26,7 +27,7 @@ STYLE = (HERE / "pick_view.css").read_text(encoding="utf-8")
 class PickView(anywidget.AnyWidget):
     """`html` goes to the page; `picked` comes from it: a number that grows, and what the part's `data-pick` says."""
 
-    _esm = HERE / "pick_view.js"
+    _esm = script("patch.js", "pick_view.js")
     _css = HERE / "pick_view.css"
     html = t.Unicode().tag(sync=True)
     label = t.Unicode("picture").tag(sync=True)

@@ -7,7 +7,7 @@ function render({ model, el }) {
   root.className = "mw mw-live mw-picture";
   root.setAttribute("role", "figure");
   el.append(root);
-  const draw = () => { root.setAttribute("aria-label", model.get("label")); root.innerHTML = renamed(model.get("html"), own); };
+  const draw = () => { root.setAttribute("aria-label", model.get("label")); patch(root, renamed(model.get("html"), own)); };
   model.on("change:html", draw);
   model.on("change:label", draw);
   draw();

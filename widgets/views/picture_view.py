@@ -14,6 +14,8 @@ import pathlib
 import anywidget
 import traitlets as t
 
+from widgets.views.scripts import script
+
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "picture_view.css").read_text(encoding="utf-8")
 
@@ -21,7 +23,7 @@ STYLE = (HERE / "picture_view.css").read_text(encoding="utf-8")
 class PictureView(anywidget.AnyWidget):
     """`html` goes to the page."""
 
-    _esm = HERE / "picture_view.js"
+    _esm = script("patch.js", "picture_view.js")
     _css = HERE / "picture_view.css"
     html = t.Unicode().tag(sync=True)
     label = t.Unicode("picture").tag(sync=True)

@@ -138,9 +138,7 @@ function render({ model, el }) {
     while (panels.children.length > drawing.panels.length) panels.lastChild.remove();
     drawing.panels.forEach(({ svg }, n) => {
       const slot = panels.children[n] || panels.appendChild(make("div", "mw-slot"));
-      if (slot.svg === svg) return;        // this panel stands there already
-      slot.svg = svg;
-      slot.innerHTML = renamed(svg, own);
+      patch(slot, renamed(svg, own));
     });
     const mesh = panels.firstChild;
     if (mesh && !mesh.hasAttribute("tabindex")) {

@@ -22,6 +22,7 @@ import traitlets as t
 
 from widgets.figures.slices import Facts, mesh_facts
 from widgets.figures.slices_svg import one_svg, panel
+from widgets.views.scripts import script
 
 HERE = pathlib.Path(__file__).parent
 _numbers = itertools.count()
@@ -30,25 +31,35 @@ _numbers = itertools.count()
 class SlicesView(anywidget.AnyWidget):
     """`drawing` goes to the page in one message; `device` goes both ways."""
 
-    _esm = HERE / "slices_view.js"
+    _esm = script("patch.js", "slices_view.js")
     _css = HERE / "slices_view.css"
     drawing = t.Dict({"panels": [], "number": 0}).tag(sync=True)
     device = t.Int(-1).tag(sync=True)
     values = t.Dict({}).tag(sync=True)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._uid = new_uid()  # the same at each drawing, so the page finds what has stayed
+
     def show(self, mesh: Facts, tensors: Sequence[Facts]) -> None:
         """Draw a mesh and tensors on it."""
         if self.device >= len(mesh["holds"]):
             self.device = -1
-        self.drawing = {"panels": drawn(mesh, tensors, self.drawing["panels"]), "number": next(_numbers)}
+        panels = drawn(mesh, tensors, self.drawing["panels"], self._uid)
+        self.drawing = {"panels": panels, "number": next(_numbers)}
 
 
-def drawn(mesh: Facts, tensors: Sequence[Facts], before: Any = ()) -> list[dict[str, Any]]:
+def new_uid() -> str:
+    """A beginning for names of patterns; not a count: notebooks of other kernels stand in the same page."""
+    return f"mw{secrets.token_hex(4)}"
+
+
+def drawn(mesh: Facts, tensors: Sequence[Facts], before: Any = (), uid: str = "") -> list[dict[str, Any]]:
     """The panels: mesh first; each with its SVG, its grid, and what the page needs of the facts.
 
     A panel that stands there already, with the same facts, is taken from `before` as it is: nobody draws it again.
     """
-    uid = f"mw{secrets.token_hex(4)}"  # not a count: notebooks of other kernels stand in the same page
+    uid = uid or new_uid()
     kept = itertools.chain(before, itertools.repeat({"facts": None}))
     return [
         old if old["facts"] == facts else {**panel(facts, f"{uid}t{n}", is_mesh=n == 0), "facts": facts}

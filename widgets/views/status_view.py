@@ -11,13 +11,15 @@ import pathlib
 import anywidget
 import traitlets as t
 
+from widgets.views.scripts import script
+
 HERE = pathlib.Path(__file__).parent
 
 
 class StatusView(anywidget.AnyWidget):
     """`shown` goes to the page; `unfolded` and `asked` (an offer, a pasted state, a wish for a file) come back."""
 
-    _esm = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("saving.js", "status_view.js"))
+    _esm = script("saving.js", "status_view.js")
     _css = HERE / "frame.css"
     shown = t.Dict({"sentence": "", "kind": "ok", "offers": [], "code": "", "state": "", "error": "", "table": ""}).tag(
         sync=True

@@ -12,6 +12,8 @@ const button = (words, act) => {
   return node;
 };
 
+const OWN = ["id", "aria-selected"];  // of a row: set here
+
 function render({ model, el }) {
   const uid = `mw-steps-${Math.random().toString(36).slice(2)}`;  // not a count: each model loads this file anew
   const root = make("div", "mw mw-live mw-program-view", { "data-lm-suppress-shortcuts": "true" });
@@ -23,7 +25,7 @@ function render({ model, el }) {
   const play = button("Play", () => (timer ? stop() : start()));
   const fold = make("details", "mw-details"), summary = make("summary"), source = make("pre", "mw-code");
   const both = make("div", "mw-program");
-  let timer = 0, drawn = false;
+  let timer = 0, drawn = false, inSight = "";
   walk.append(back, forward, play, where);
   summary.textContent = "The same program in plain JAX";
   fold.append(summary, source);
@@ -54,6 +56,8 @@ function render({ model, el }) {
       row.setAttribute("aria-selected", chosen);
       if (!chosen) continue;
       list.setAttribute("aria-activedescendant", row.id);
+      if (!root.isConnected || inSight === `${step} of ${count}`) continue;  // asking where it stands lays the whole page out
+      inSight = `${step} of ${count}`;
       // only the list scrolls: the page must not move under a reader's hand
       const top = row.offsetTop - list.offsetTop, bottom = top + row.offsetHeight;
       if (top < list.scrollTop) list.scrollTop = top;
@@ -70,11 +74,10 @@ function render({ model, el }) {
   }
   function draw() {
     const drawing = model.get("drawing");
-    list.innerHTML = drawing.steps;
-    totals.innerHTML = drawing.totals;
+    patch(list, drawing.steps, OWN);
+    patch(totals, drawing.totals);
     for (const row of list.querySelectorAll("[data-step]")) {
       row.id = `${uid}-${row.dataset.step}`;
-      row.style.setProperty("--mw-place", row.dataset.step);
     }
     mark();
   }

@@ -12,7 +12,7 @@ function render({ model, el }) {
     const held = before && before === document.activeElement;
     if (before) away = before.scrollHeight - before.scrollTop - before.clientHeight > 30 ? before.scrollTop : -1;
     root.setAttribute("aria-label", model.get("label"));
-    root.innerHTML = model.get("html");
+    patch(root, model.get("html"));
     root.dataset.drawn = Number(root.dataset.drawn || 0) + 1;
     const now = root.querySelector("[data-end]");
     if (!now) return;

@@ -15,6 +15,8 @@ import pathlib
 import anywidget
 import traitlets as t
 
+from widgets.views.scripts import script
+
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "writing_view.css").read_text(encoding="utf-8")
 
@@ -22,7 +24,7 @@ STYLE = (HERE / "writing_view.css").read_text(encoding="utf-8")
 class WritingView(anywidget.AnyWidget):
     """`html` goes to the page."""
 
-    _esm = HERE / "writing_view.js"
+    _esm = script("patch.js", "writing_view.js")
     _css = HERE / "writing_view.css"
     html = t.Unicode().tag(sync=True)
     label = t.Unicode("the conversation, its phases, what was sent, the cache, and times").tag(sync=True)

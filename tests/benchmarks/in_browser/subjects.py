@@ -71,6 +71,7 @@ HOPS = Slide("hop", ".mw-live .mw-hop-bar input[type=range]")
 STEPS = Walk("steps", ".mw-program-view .mw-steps", ("ArrowDown", "ArrowUp"))
 DEVICES = Walk("devices", ".mw-slices .mw-slot[role=application]")
 LARGE = 'slices("B:64 E:4096 F:16384", "x:4 y:4 z:4", "B:x F:zy", tensors="x: B E; w: E F; h: B F")'
+RECORD = "palm-540b/decode/64@2079/ws2d-batch/int8/v4:4x4x4/x4y4z4"  # answers without a compiler
 
 SUBJECTS: dict[str, Subject] = {
     "slices": Subject("slices()", (*_slides("axis.rows", "axis.cols", "size.batch"), DEVICES)),
@@ -87,5 +88,5 @@ SUBJECTS: dict[str, Subject] = {
     "attention": Subject("attention()", _slides("batch", "context", "axis.x")),
     "generate": Subject("generate()", _slides("slots", "axis.x", "axis.y"), grows=True),
     "run": Subject("run()", _slides("batch")),
-    "timeline": Subject("timeline()", (Choose("schedule"), Choose("window"), *_slides("batch", "axis.x")), grows=True),
+    "timeline": Subject(f"timeline(record={RECORD!r})", (Choose("record"), Choose("schedule")), grows=True),
 }

@@ -1,0 +1,18 @@
+"""The page's half of a view, out of several files: what more than one view does stands in a file of its own.
+
+    class PickView(anywidget.AnyWidget):
+        _esm = script("patch.js", "pick_view.js")
+
+A view's script is sent as one text, so parts are put one before the other. Next file to read: `patch.js`.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+
+
+def script(*names: str) -> str:
+    """The texts of these files of this folder, in order."""
+    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
