@@ -44,6 +44,7 @@ import ipywidgets
 import traitlets as t
 
 from mtfcore.errors import LayoutError
+from widgets.closing import close_all
 from widgets.controls import Button, Control, find
 from widgets.kept import Kept
 from widgets.looking import Looking
@@ -71,6 +72,7 @@ class Frame(Running, Looking, Saying, Kept, ipywidgets.VBox):
     question: ClassVar[str] = ""
     call: ClassVar[str] = ""
     start: ClassVar[State] = {}
+    always: ClassVar[tuple[str, ...]] = ()  # what the copied call names in any case; nothing: every setting
 
     state = t.Dict()
     code = t.Unicode()
@@ -122,7 +124,8 @@ class Frame(Running, Looking, Saying, Kept, ipywidgets.VBox):
 
     def call_code(self) -> str:
         """The call that gives this picture, as Python text."""
-        return call_text(self.call, self.state)
+        named = {name: value for name, value in self.state.items() if name in self.always or value != self.start[name]}
+        return call_text(self.call, named if self.always else self.state)
 
     # From hand to picture ---------------------------------------------------------------------------------------
 
@@ -216,9 +219,7 @@ class Frame(Running, Looking, Saying, Kept, ipywidgets.VBox):
     def close(self) -> None:
         """Stop what runs and give up every part."""
         self.queue.stop()
-        for part in (self.top, self.picture, self.stage, self.bottom):
-            part.layout.close()
-            part.close()
+        close_all(self.top, self.picture, self.stage, self.bottom)
         self.layout.close()
         super().close()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 from mtfcore.numbers import count, quantity
 
@@ -25,9 +26,14 @@ def origin(text: str, word: str) -> str:
     return f"{text} [{word}]"
 
 
+def plain_number(number: Any) -> int | float:
+    """Exact bytes, which may be a fraction, as JSON has numbers: whole ones stay whole."""
+    return int(number) if number == int(number) else float(number)
+
+
 def tagged_html(text: str) -> str:
     """Escape a text for a page and turn its [modelled] and the like into small tags."""
     return _TAG.sub(r'<span class="mw-origin">\1</span>', html.escape(text))
 
 
-__all__ = ["ORIGINS", "count", "origin", "quantity", "tagged_html"]
+__all__ = ["ORIGINS", "count", "origin", "plain_number", "quantity", "tagged_html"]

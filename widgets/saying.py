@@ -12,7 +12,7 @@ full in the details, and never swallowed. Next file to read: `frame`.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -40,6 +40,10 @@ class Saying(Part):
         self._notes: list[str] = []  # for the next redraw; then on show as _said
         self._said: list[str] = []
         self._line: tuple[str, str, tuple[Offer, ...], str] = ("ok", "", (), "")
+
+    def pictures(self) -> Sequence[ipywidgets.DOMWidget]:
+        """What is dimmed while the settings are refused."""
+        return (self.stage,)
 
     def note(self, text: str) -> None:
         """Say this above the next sentence; for `edit`, when it had to change more than was asked."""
@@ -91,7 +95,8 @@ class Saying(Part):
 
     def _say(self, change: Any = None) -> None:
         kind, _, offers, error = self._line
-        (self.stage.remove_class if self._true else self.stage.add_class)("mw-dim")  # a refused run leaves it true
+        for picture in self.pictures():  # a refused run leaves them true
+            (picture.remove_class if self._true else picture.add_class)("mw-dim")
         table = table_html(self._shown.table) if self.bottom.unfolded and self._shown else ""
         self.bottom.shown = {
             "sentence": sentence_html(self.sentence), "kind": kind, "offers": [offer.label for offer in offers],

@@ -21,6 +21,7 @@ from typing import Any
 import ipywidgets
 
 import mtfcore as mtf
+from widgets.closing import close_all
 from widgets.controls import Choice, Control
 from widgets.explorers import attention_inputs, attention_times, plan_inputs
 from widgets.explorers.attention_facts import Facts, attention_facts
@@ -36,7 +37,7 @@ from widgets.figures.on_device import device_row
 from widgets.figures.slices_svg import STYLE as SLICES_STYLE
 from widgets.frame import Offer, Progress, Result, Shown
 from widgets.numbers import origin, tagged_html
-from widgets.state import State, call_text
+from widgets.state import State
 from widgets.views.live_view import LiveView
 from widgets.views.pick_view import STYLE, PickView
 from widgets.views.slices_view import SlicesView, still_panels
@@ -53,6 +54,7 @@ class Attention(OnDevice, Growing):
     question = "Who holds which part of the cache, and what is copied?"
     call = "attention"
     start = START
+    always = ("model", "mesh", "batch", "context", "by")
     pace = "slow"
 
     def __init__(self, **settings: Any) -> None:
@@ -68,9 +70,7 @@ class Attention(OnDevice, Growing):
         return SlicesView()
 
     def close(self) -> None:
-        for part in (self.charts, self.live, self.below, self.results):
-            part.layout.close()
-            part.close()
+        close_all(self.charts, self.live, self.below, self.results)
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
@@ -105,9 +105,8 @@ class Attention(OnDevice, Growing):
         self.picture.show(shown.facts["holds"]["mesh"], shown.facts["holds"]["tensors"])
         self.charts.show(attention_html(shown.facts))
 
-    def _say(self, change: Any = None) -> None:
-        super()._say(change)
-        (self.below.remove_class if self._true else self.below.add_class)("mw-dim")
+    def pictures(self) -> tuple[ipywidgets.VBox, ...]:
+        return (self.stage, self.below)
 
     def still(self, shown: Shown) -> str:
         held = shown.facts["holds"]
@@ -116,11 +115,6 @@ class Attention(OnDevice, Growing):
 
     def svg(self) -> str:
         return attention_file(self.value) if self.value else ""
-
-    def call_code(self) -> str:
-        always = ("model", "mesh", "batch", "context", "by")
-        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
-        return call_text(self.call, shown)
 
     # Times, which take longer -----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Any
 import ipywidgets
 
 import mtfcore as mtf
+from widgets.closing import close_all
 from widgets.controls import Button, Control
 from widgets.explorers import feedforward_inputs as inputs
 from widgets.explorers.feedforward_figures import known, work_out
@@ -38,7 +39,7 @@ from widgets.figures.program_html import steps_html
 from widgets.figures.slices import mesh_facts
 from widgets.frame import Frame, Progress, Result, Shown
 from widgets.queue import RunQueue
-from widgets.state import State, call_text
+from widgets.state import State
 from widgets.views.pick_view import STYLE, PickView
 from widgets.views.slices_view import SlicesView
 from widgets.views.steps_view import StepsView
@@ -54,6 +55,7 @@ class FeedforwardExplorer(OnDevice, Frame):
     question = "Which feedforward layout moves least at this batch?"
     call = "feedforward"
     start = START
+    always = ("batch", "length", "x", "y", "z")
     opened: LayerProgram | None = None
 
     def __init__(self, **settings: Any) -> None:
@@ -73,9 +75,7 @@ class FeedforwardExplorer(OnDevice, Frame):
     def close(self) -> None:
         self.asking.stop()
         self.small.close()
-        for part in (self.slices, self.steps, self.below):
-            part.layout.close()
-            part.close()
+        close_all(self.slices, self.steps, self.below)
         if self.opened is not None:
             self.opened.close()
         super().close()
@@ -160,14 +160,8 @@ class FeedforwardExplorer(OnDevice, Frame):
             self._redraw()
             self.refresh_still()
 
-    def _say(self, change: Any = None) -> None:
-        super()._say(change)
-        (self.below.remove_class if self._true else self.below.add_class)("mw-dim")
-
-    def call_code(self) -> str:
-        always = ("batch", "length", "x", "y", "z")
-        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
-        return call_text(self.call, shown)
+    def pictures(self) -> tuple[ipywidgets.VBox, ...]:
+        return (self.stage, self.below)
 
     # The same layer in `program` --------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 import ipywidgets
 
 from mtfcore.events import Tally
+from widgets.closing import close_all
 from widgets.explorers.feedforward_run import Ran, Small, run_watched
 from widgets.figures.live_traffic import live_facts, run_words
 from widgets.frame import Progress
@@ -57,6 +58,4 @@ class LayerRun:
                 self.part.children = (self.live,)
 
     def close(self) -> None:
-        for part in (self.live, self.part):
-            part.layout.close()
-            part.close()
+        close_all(self.live, self.part)

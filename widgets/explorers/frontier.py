@@ -19,6 +19,7 @@ import ipywidgets
 
 from mtfcore.costs.pricing.rates import rates
 from mtfcore.reference import latency_rows
+from widgets.closing import close_all
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs
 from widgets.explorers.estimates import Setup, known_trials, plan, trials
@@ -31,7 +32,7 @@ from widgets.figures.frontier import Facts, frontier_facts, published_points, re
 from widgets.figures.frontier_svg import TITLES, frontier_svg, legend_html, saved_frontier
 from widgets.figures.frontier_words import sentence, table
 from widgets.frame import Progress, Shown
-from widgets.state import State, call_text
+from widgets.state import State
 from widgets.views.pick_view import STYLE, PickView
 
 START: State = {
@@ -49,6 +50,7 @@ class Frontier(Growing):
     question = "How soon can a token come, and what does it cost to have it sooner?"
     call = "frontier"
     start = START
+    always = ("models", "chips", "weights")
 
     def __init__(self, planner: Planner | None = None, **settings: Any) -> None:
         self.planner, self.own = planner, planner is None
@@ -66,8 +68,7 @@ class Frontier(Growing):
     def close(self) -> None:
         if self.own and self.planner is not None:
             self.planner.close()
-        self.below.layout.close()
-        self.below.close()
+        close_all(self.below)
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
@@ -169,11 +170,6 @@ class Frontier(Growing):
 
     def svg(self) -> str:
         return saved_frontier(self.value) if self.value else ""
-
-    def call_code(self) -> str:
-        always = ("models", "chips", "weights")
-        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
-        return call_text(self.call, shown)
 
 
 def _html(facts: Facts) -> str:

@@ -45,16 +45,20 @@ def mesh_of(topology: Topology) -> str:
     return f"x:{x} y:{y} z:{z}"
 
 
+def lengths(phase: str, tokens: int) -> dict[str, int]:
+    """What a phase is planned with: `tokens` are the prompt's, new in prefill and cached in decode."""
+    return {"new_tokens": tokens} if phase == "prefill" else {"new_tokens": 1, "cached_tokens": tokens}
+
+
 @lru_cache(maxsize=256)
 def priced(
     cfg: Config, topology: str, phase: str, partition: str, batch: int, tokens: int, weights: str, cache: str
 ) -> Cost:  # fmt: skip
     """The phase's program on the slice: `tokens` are the prompt's, new in prefill and cached in decode."""
     ffn, _, attention = partition.rpartition("-")
-    lengths = {"new_tokens": tokens} if phase == "prefill" else {"new_tokens": 1, "cached_tokens": tokens}
     program = mtf.model.plan_phase(
         cfg, phase, mesh_of(mtf.topology(topology)), ffn=ffn, attention=attention, batch=batch, weights=weights,
-        cache=cache, **lengths,
+        cache=cache, **lengths(phase, tokens),
     )  # fmt: skip
     return mtf.price(program, topology, model="calibrated")
 

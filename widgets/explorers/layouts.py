@@ -25,6 +25,7 @@ from mtfcore.costs.first_paper.two_layers import PASSES, ROWS, Sizes
 from mtfcore.costs.first_paper.two_layers_programs import planned
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
+from widgets.closing import close_all
 from widgets.controls import Choice, Control, IntBox, most
 from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.figures.layouts import compared
@@ -65,8 +66,7 @@ class Layouts(OnDevice, Frame):
         return PictureView(label="charts of time, memory, ratio and growth; the table of the details has their numbers")
 
     def close(self) -> None:
-        for part in (self.strip.style, self.strip.layout, self.strip):
-            part.close()
+        close_all(self.strip)
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------

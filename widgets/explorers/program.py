@@ -25,6 +25,7 @@ from mtfcore.dims import parse_dims
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.functions import Function
+from widgets.closing import close_all
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs
@@ -78,9 +79,7 @@ class ProgramExplorer(Watchable):
         self.toggle_watching(call, self._inputs if call is self._own else None, settings)
 
     def close(self) -> None:
-        for part in (self.values, self.results):
-            part.layout.close()
-            part.close()
+        close_all(self.values, self.results)
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------

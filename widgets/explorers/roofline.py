@@ -28,7 +28,7 @@ from widgets.figures.roofline import Facts, side
 from widgets.figures.roofline_svg import roofline_svg, saved_rooflines
 from widgets.figures.roofline_words import PHASES, sentence, table
 from widgets.frame import Frame, Offer, Refused, Shown
-from widgets.state import State, call_text
+from widgets.state import State
 from widgets.views.pick_view import STYLE, PickView
 
 START: State = {
@@ -44,6 +44,7 @@ class Roofline(OnDevice, Frame):
     question = "What does each step of a layer wait for: computing, HBM, or its links?"
     call = "roofline"
     start = START
+    always = ("model", "topology", "batch")
     instead = "the explorer `run` simulates and compiles the same steps"
     phase = "decode"  # which one a device is asked to run
 
@@ -125,11 +126,6 @@ class Roofline(OnDevice, Frame):
         if not self.value:
             return ""
         return stamped(saved_rooflines(self.value), self.value["device"], f"{self.value['phase']} on a device")
-
-    def call_code(self) -> str:
-        always = ("model", "topology", "batch")
-        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
-        return call_text(self.call, shown)
 
 
 def _html(facts: Facts) -> str:

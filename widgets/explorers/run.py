@@ -22,6 +22,7 @@ import ipywidgets
 
 import mtfcore as mtf
 from tpu_runs.records import Record
+from widgets.closing import close_all
 from widgets.controls import Button, Control
 from widgets.explorers import run_inputs, run_jobs, run_published
 from widgets.explorers.on_device import OnDevice, differs, without_job
@@ -60,9 +61,7 @@ class RunExplorer(OnDevice, Frame):
         return view
 
     def close(self) -> None:
-        for part in (self.side, self.below):
-            part.layout.close()
-            part.close()
+        close_all(self.side, self.below)
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
@@ -155,9 +154,8 @@ class RunExplorer(OnDevice, Frame):
         self.picture.show(run_html(shown.facts))
         self.side.show(side_by_side(shown.facts))
 
-    def _say(self, change: Any = None) -> None:
-        super()._say(change)
-        (self.below.remove_class if self._true else self.below.add_class)("mw-dim")
+    def pictures(self) -> tuple[ipywidgets.VBox, ...]:
+        return (self.stage, self.below)
 
     def still(self, shown: Shown) -> str:
         parts = f"{run_html(shown.facts)}{side_by_side(shown.facts)}"

@@ -23,6 +23,7 @@ from mtfcore.planned_collective import planned_collective
 from widgets.explorers import plan_inputs
 from widgets.explorers.attention_program import attention_program
 from widgets.explorers.examples import two_layers
+from widgets.explorers.layer_steps import lengths
 from widgets.explorers.mesh_controls import grid_of
 from widgets.explorers.planned import planned
 from widgets.explorers.run_inputs import MODELS, asked
@@ -61,9 +62,8 @@ def _of_a_model(what: str, cfg: Config, state: State) -> mtf.Program:
         return attention_program(cfg, str(mesh), batch, tokens, attention, activations(weights), state["cache"])
     phase, _, one = what.partition(" ")
     cfg = cfg.but(layers=1, vocab=VOCAB * mesh.size) if one else cfg
-    lengths = {"new_tokens": tokens} if phase == "prefill" else {"new_tokens": 1, "cached_tokens": tokens}
     return mtf.model.plan_phase(cfg, phase, mesh, ffn=ffn, attention=attention, batch=batch, weights=weights,
-                                cache=state["cache"], **lengths)  # fmt: skip
+                                cache=state["cache"], **lengths(phase, tokens))  # fmt: skip
 
 
 # ---- a size that simulated devices can hold

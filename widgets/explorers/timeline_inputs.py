@@ -18,7 +18,7 @@ from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.reasons import possible
 from widgets.controls import Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs
-from widgets.explorers.layer_steps import mesh_of
+from widgets.explorers.layer_steps import lengths, mesh_of
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis
 from widgets.explorers.timeline_answers import FORMS, KINDS, record_settings, record_words, recorded
 from widgets.shown import Offer, Refused
@@ -188,18 +188,14 @@ def _planned(
     ffn, _, attention = partition.rpartition("-")
     return mtf.model.plan_phase(
         plan_inputs.read_model(model), phase, mesh, ffn=ffn, attention=attention, batch=batch, weights=weights,
-        cache=cache, **_lengths(phase, tokens),
+        cache=cache, **lengths(phase, tokens),
     )  # fmt: skip
-
-
-def _lengths(phase: str, tokens: int) -> dict[str, int]:
-    return {"new_tokens": tokens} if phase == "prefill" else {"new_tokens": 1, "cached_tokens": tokens}
 
 
 def _ways_out(state: State, mesh: mtf.Mesh) -> Iterator[Offer]:
     """Two partitions that can be, and padded heads."""
-    cfg, lengths = plan_inputs.read_model(state["model"]), _lengths(state["phase"], state["tokens"])
-    given = (mesh, state["batch"], lengths["new_tokens"], lengths.get("cached_tokens", 0), state["phase"])
+    cfg, asked = plan_inputs.read_model(state["model"]), lengths(state["phase"], state["tokens"])
+    given = (mesh, state["batch"], asked["new_tokens"], asked.get("cached_tokens", 0), state["phase"])
     parts = {name: name.rpartition("-") for name in plan_inputs.PARTITIONS}
     can = [name for name, (ffn, _, attention) in parts.items() if not possible(cfg, ffn, attention, *given)]
     yield from (Offer(name, {"partition": name}) for name in can[:2])

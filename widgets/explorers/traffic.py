@@ -24,6 +24,7 @@ from mtfcore.functions import Function
 from mtfcore.one_collective import perform
 from mtfcore.planned_collective import KINDS, planned_collective
 from mtfcore.schedules import WAYS
+from widgets.closing import close_all
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.live_traffic import PLACES, LiveTraffic
@@ -35,7 +36,7 @@ from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_fact
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html
 from widgets.figures.traffic_words import table, why
 from widgets.frame import Frame, Progress, Result, Shown
-from widgets.state import State, call_text
+from widgets.state import State
 from widgets.views.traffic_view import TrafficView, saved_hops, still_hops
 
 START: State = {
@@ -55,6 +56,7 @@ class Traffic(OnDevice, Frame):
     question = "Which block goes over which link in which step, and what has each device then?"
     call = "traffic"
     start = START
+    always = ("kind", "mesh", "way")
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -69,11 +71,7 @@ class Traffic(OnDevice, Frame):
         return view
 
     def close(self) -> None:
-        for part in (self.values, self.strip):
-            part.style.close()
-        for part in (self.values, self.strip, self.results):
-            part.layout.close()
-            part.close()
+        close_all(self.values, self.strip, self.results)
         super().close()
 
     # Controls ---------------------------------------------------------------------------------------------------
@@ -132,11 +130,6 @@ class Traffic(OnDevice, Frame):
 
     def svg(self) -> str:
         return stamped(saved_hops(self.value, self.value["hop"]), self.value["device"], ON_A_DEVICE)
-
-    def call_code(self) -> str:
-        always = ("kind", "mesh", "way")
-        shown = {key: value for key, value in self.state.items() if key in always or value != START[key]}
-        return call_text(self.call, shown)
 
     # Running ----------------------------------------------------------------------------------------------------
 

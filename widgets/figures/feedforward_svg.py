@@ -19,6 +19,7 @@ import numpy as np
 from widgets.figures.bars_svg import Bar, Part, bars_svg, legend
 from widgets.figures.feedforward import Facts, Layer, closed_form
 from widgets.figures.log_axes import GREY, LogAxes, around
+from widgets.figures.on_device import HALO
 from widgets.figures.svg import tag, text
 from widgets.numbers import origin, quantity, tagged_html
 from widgets.theme import GROUND, INK
@@ -30,7 +31,6 @@ LINES = {
     "wg_xyz": ("#2A9D9D", None),
 }  # fmt: skip
 PARTS = {"x": ("x, width E", "#CC79A7"), "hidden": ("hidden, width F", "#E8C4D8"), "weights": ("weights", "#0B4F79")}
-HALO = "paint-order:stroke;stroke:var(--jp-layout-color0,#fff);stroke-width:3px"
 CUT = 6.0  # times the best, beyond which a bar is cut
 
 

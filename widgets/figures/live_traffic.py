@@ -17,7 +17,7 @@ import mtfcore as mtf
 from mtfcore.events import Tally, expected_events, sent_to
 from widgets.figures.program import walk
 from widgets.figures.words import label
-from widgets.numbers import count, origin, quantity
+from widgets.numbers import count, origin, plain_number, quantity
 
 Facts = dict[str, Any]
 
@@ -29,22 +29,20 @@ def live_facts(program: mtf.Program, tally: Tally) -> Facts:
         "name": program.name,
         "mesh": [[axis, size] for axis, size in program.mesh.axes],
         "n_devices": program.mesh.size,
-        "axes": [{"axis": axis, "sent": _plain(so_far[axis]), "planned": planned[axis]} for axis in program.mesh.names],
+        "axes": [
+            {"axis": axis, "sent": plain_number(so_far[axis]), "planned": planned[axis]} for axis in program.mesh.names
+        ],
         "steps": [_step(row, tally) for row in collectives(program)],
-        "pairs": {pair: _plain(sent) for pair, sent in list(tally.by_pair.items())},
+        "pairs": {pair: plain_number(sent) for pair, sent in list(tally.by_pair.items())},
         "peak": peak(program),
         "events": tally.n_events,
         "expected": expected_events(program),
     }
 
 
-def _plain(number: Any) -> int | float:
-    return int(number) if number == int(number) else float(number)
-
-
 def _step(row: Facts, tally: Tally) -> Facts:
     path = row["path"]
-    return {**row, "sent": _plain(tally.by_step.get(path, 0)), "events": tally.events_by_step.get(path, 0)}
+    return {**row, "sent": plain_number(tally.by_step.get(path, 0)), "events": tally.events_by_step.get(path, 0)}
 
 
 @functools.lru_cache(maxsize=16)
@@ -56,7 +54,7 @@ def collectives(program: mtf.Program) -> tuple[Facts, ...]:
             "label": label(step),
             "axes": list(step.axes),
             "times": times,
-            "planned": _plain(step.link_bytes * times),
+            "planned": plain_number(step.link_bytes * times),
             "expected": times * program.mesh.size,
         }
         for path, step, _, times in walk(program)

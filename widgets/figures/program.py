@@ -20,7 +20,7 @@ from mtfcore.source.names import Names
 from mtfcore.steps import Step, held_bytes, listed
 from mtfcore.traffic import split_by_axis
 from widgets.figures.words import differing, label, sum_words
-from widgets.numbers import count, origin, quantity
+from widgets.numbers import count, origin, plain_number, quantity
 
 Facts = dict[str, Any]
 Path = tuple[int, ...]
@@ -76,8 +76,8 @@ def _row(mesh: mtf.Mesh, path: Path, step: Step, names: Names, times: int) -> Fa
         "axes": list(step.axes),
         "group": step.group,
         "held": step.n_bytes if step.is_collective else held_bytes(step.after, mesh, step.dtype),
-        "sent": _plain(step.link_bytes),
-        "by_axis": {axis: _plain(sent) for axis, sent in by_axis.items()},
+        "sent": plain_number(step.link_bytes),
+        "by_axis": {axis: plain_number(sent) for axis, sent in by_axis.items()},
         "flops": step.flops,
         "times": times,
         "why": step.why,
@@ -88,10 +88,6 @@ def _row(mesh: mtf.Mesh, path: Path, step: Step, names: Names, times: int) -> Fa
 def _value(name: str, sharding: mtf.Sharding, mesh: mtf.Mesh, dtype: str) -> Facts:
     local = sharding.local_shape(mesh)
     return {"name": name, "lies": sharding.text() or "()", "shape": f"{dtype}[{', '.join(map(str, local))}]"}
-
-
-def _plain(number: Any) -> int | float:
-    return int(number) if number == int(number) else float(number)
 
 
 def compared(shown: Facts, other: Facts, search: bool) -> Facts:

@@ -23,7 +23,7 @@ from mtfcore import schedules
 from mtfcore.errors import LayoutError
 from mtfcore.schedules import Piece, Schedule
 from mtfcore.traffic import link_bytes
-from widgets.numbers import count
+from widgets.numbers import count, plain_number
 
 Facts = dict[str, Any]
 Axes = tuple[tuple[str, int], ...]
@@ -60,9 +60,9 @@ def traffic_facts(kind: str, axes: Axes, way: str, n_bytes: int, at_once: bool =
         "way": way,
         "mesh": [list(axis) for axis in axes],
         "n_bytes": n_bytes,
-        "piece_bytes": _plain(_piece_bytes(plan) * n_bytes),
-        **{name: _plain(value * n_bytes) for name, value in of_one_byte.items()},
-        "closed": _plain(link_bytes(kind, n_bytes, plan.group)),
+        "piece_bytes": plain_number(_piece_bytes(plan) * n_bytes),
+        **{name: plain_number(value * n_bytes) for name, value in of_one_byte.items()},
+        "closed": plain_number(link_bytes(kind, n_bytes, plan.group)),
     }
 
 
@@ -89,10 +89,6 @@ def _move(hop: schedules.Hop, links: Mapping[schedules.Link, int]) -> list[Any]:
     """Which link, how many pieces, which block (the first of several), stored or added."""
     names = list(dict.fromkeys(f"{p.block}" if p.target is None else f"{p.block}→{p.target}" for p in hop.pieces))
     return [links[hop.link], len(hop.pieces), names[0] + ("…" if len(names) > 1 else ""), hop.combine]
-
-
-def _plain(number: Any) -> int | float:
-    return int(number) if number == int(number) else float(number)
 
 
 def _piece_bytes(plan: Schedule) -> Fraction:
