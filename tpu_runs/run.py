@@ -19,7 +19,6 @@ import mtfcore as mtf
 from mtfcore.errors import DeviceError, LayoutError, sure
 from mtfcore.measuring import WrongAnswer, places
 from mtfcore.measuring.chip_state import chip_state
-from mtfcore.numbers import format_bytes
 from tpu_runs.cases import Case, check
 from tpu_runs.cases import case as case_named
 from tpu_runs.entries import commit, measured_fields
@@ -151,10 +150,3 @@ def _without_time(kept: Mapping[str, Any], status: str, reason: str) -> Record:
     except ValueError:  # parameters that are not even JSON
         return Record(**{**kept, "params": {"given": repr(kept["params"])[:WORDS]}}, status=status,
                       reason=reason[:WORDS])  # fmt: skip
-
-
-def room_words(record: Record) -> str:
-    """What the memory model expected of one device, and what the device told, in words."""
-    told = {"expected_bytes": "expected (modelled)", "memory_peak": "at most in use"}
-    return ", ".join(f"{format_bytes(record.facts[name])} {words}" for name, words in told.items()
-                     if record.facts.get(name))  # fmt: skip

@@ -37,11 +37,6 @@ def axis_colours(axes: Iterable[str]) -> dict[str, str]:
     return {axis: LETTERS.get(axis) or found[axis] for axis in axes}
 
 
-def axis_colour(axis: str, axes: Iterable[str]) -> str:
-    """The colour of one axis in a mesh with these axes."""
-    return axis_colours(axes)[axis]
-
-
 def plotly_template() -> dict[str, object]:
     """A template as plain JSON: transparent, grey text and grid, and the palette for traces."""
     line = {"gridcolor": "rgba(128,128,128,0.3)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}

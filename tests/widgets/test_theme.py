@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from widgets.theme import AXES, COMPUTE, LINKS, MEMORY, PATTERNS, axis_colour, axis_colours, plotly_template
+from widgets.theme import AXES, COMPUTE, LINKS, MEMORY, PATTERNS, axis_colours, plotly_template
 
 
 def luminance(colour: str) -> float:
@@ -28,7 +28,7 @@ def mixed(colour: str, ground: str, share: float) -> str:
 def test_letters_keep_their_colours_in_every_mesh():
     fixed = {"x": "#0072B2", "y": "#D55E00", "z": "#009E73"}
     for axes in itertools.permutations(["x", "y", "z", "rows"]):
-        assert {axis: axis_colour(axis, axes) for axis in fixed} == fixed
+        assert {axis: axis_colours(axes)[axis] for axis in fixed} == fixed
 
 
 def test_axes_of_a_mesh_never_share_a_colour():

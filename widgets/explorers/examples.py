@@ -5,7 +5,7 @@
 
 The two layers are the first paper's running example (arXiv 1811.02084, section 4), the two-dimensional
 weight-stationary layer is the second one's (arXiv 2211.05102, section 3.2.2), the convolution exchanges halos, and the
-weight gradient is the case in which free search finds fewer bytes and more moves. Next file to read: `planned`.
+weight gradient is the case in which free search finds fewer bytes and more moves. Next file to read: `program_inputs`.
 """
 
 from __future__ import annotations

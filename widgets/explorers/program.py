@@ -21,17 +21,18 @@ import ipywidgets
 
 import mtfcore as mtf
 from mtfcore.device_pool import LAUNCH
-from mtfcore.dims import parse_dims
 from mtfcore.dtypes import canonical
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.functions import Function
 from widgets.closing import close_all
-from widgets.controls import Choice, Control, IntBox, TextBox
+from widgets.controls import Control
+from widgets.explorers import program_inputs
 from widgets.explorers.examples import EXAMPLES
 from widgets.explorers.inputs import example_inputs
 from widgets.explorers.live_traffic import Watchable
-from widgets.explorers.mesh_controls import axis_boxes, moved_axis, moved_size
+from widgets.explorers.mesh_controls import moved_axis, moved_size
 from widgets.explorers.planned import guard, planned, write_place, write_text
+from widgets.explorers.program_inputs import START
 from widgets.figures.held import held_facts
 from widgets.figures.held_html import held_html
 from widgets.figures.program import Facts, compared, program_facts, table, walk, why
@@ -43,11 +44,6 @@ from widgets.state import State, call_text
 from widgets.views.held_view import HeldView
 from widgets.views.steps_view import StepsView, still_steps
 
-START: State = {
-    "fn": "two_layers", **EXAMPLES["two_layers"].settings, "dtype": "f32", "search": False, "step": 0, "device": 0
-}  # fmt: skip
-MOST_DEVICES = 512
-MENU_DTYPES = ("f32", "bf16", "f16", "i32", "i8")  # any other can be given in the call
 LOOKING = ("step", "device")  # settings that only say where to look
 
 
@@ -85,23 +81,7 @@ class ProgramExplorer(Watchable):
     # Controls ---------------------------------------------------------------------------------------------------
 
     def controls(self, state: State) -> list[Control]:
-        mesh, dims = mtf.Mesh(state["mesh"]), parse_dims(state["sizes"])
-        menu = {name: each.words for name, each in EXAMPLES.items()} | {name: name for name in self._owned()}
-        dtypes = dict.fromkeys((*MENU_DTYPES, state["dtype"]))
-        yes_no = (("default", "default choice"), ("search", "free search"))
-        return [
-            Choice("fn", state["fn"], "function", "Function", options=tuple(menu.items())),
-            Choice("dtype", state["dtype"], "type", "Function", options=tuple((name, name) for name in dtypes)),
-            Choice("search", yes_no[state["search"]][0], "steps", "Function", options=yes_no,
-                   hint="the default moves only axes in conflict; free search may move every axis"),
-            TextBox("mesh", state["mesh"], "axes", "Mesh", "names and sizes, e.g. rows:4 cols:2"),
-            *axis_boxes(mesh, MOST_DEVICES),
-            TextBox("sizes", state["sizes"], "sizes", "Dimensions", "names and sizes, e.g. batch:64 io:512"),
-            *(IntBox(f"size.{d.name}", d.size or 1, d.name, "Dimensions", high=1 << 18) for d in dims),
-            TextBox("layout", state["layout"], "layout", "Where", "rules, e.g. batch:rows hidden:cols"),
-            TextBox("place", state["place"], "inputs at", "Where", "instead of the layout, e.g. x: B L E:x", wide=True),
-            self.watch_button(),
-        ]  # fmt: skip
+        return [*program_inputs.controls(state, self._owned()), self.watch_button()]
 
     def edit(self, state: State, name: str, value: Any) -> State:
         what, _, which = name.partition(".")

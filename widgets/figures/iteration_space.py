@@ -55,7 +55,9 @@ def _gain(facts: Facts) -> list[str]:
         f"{better['kind'].capitalize()} are {origin(f'{100 * gain:.0f} %', 'modelled')} better than {worse['kind']}."
     ]
     if facts["processors"] == 64:
-        words.append(f"The paper prints {origin('0.12 u and 0.17 u, about 40 %', 'published')}.")
+        words.append(
+            f"The paper prints {origin('{pencils} u and {cubes} u, about 40 %'.format(**PRINTED), 'published')}."
+        )
     return words
 
 
