@@ -135,6 +135,13 @@ def test_an_unknown_name_lists_the_known_ones(check):
         check("99 hal", 1)
 
 
+@pytest.mark.parametrize("name", [None, [], {}, 99, "x" * 5_000])
+def test_what_is_no_name_of_an_exercise_is_refused_in_few_words(check, name):
+    with pytest.raises(ValueError, match="No exercise is called") as caught:
+        check(name, 1)
+    assert len(str(caught.value)) < 200
+
+
 def test_a_note_about_the_progress_file_reaches_the_report(check):
     check.progress.path.write_text("damaged")
     report = check("99 half", None)

@@ -112,9 +112,9 @@ def exercise(
 
 def find(name: str) -> Exercise:
     """The exercise of that name, or an error that lists what there is."""
-    if name not in BOOK:
+    if not isinstance(name, str) or name not in BOOK:
         known = ", ".join(repr(n) for n in sorted(BOOK)) or "none; run the lesson's setup cell first"
-        raise ValueError(f"No exercise is called {name!r}. Known here: {known}.")
+        raise ValueError(f"No exercise is called {name!r:.100}. Known here: {known}.")
     return BOOK[name]
 
 
