@@ -31,7 +31,7 @@ CHAIN = re.compile(r'chain_id="?(\d+)')
 ASYNC_START, ASYNC_DONE = "AsyncCollectiveStart", "AsyncCollectiveDone"  # of a TPU: what fusions at both ends call
 CALLERS = ("fusion", "call", "async", "custom-call")
 UNCOUNTED = ("ragged-all-to-all", "send", "recv")
-DEEPEST = 200  # calls in calls; printed modules have a dozen
+DEEPEST = 50  # calls in calls, each some of Python's own; printed modules have a dozen
 HIDDEN_FLOPS = ("matmul", "gemm", "dot", "conv", "tpu_custom_call")
 
 

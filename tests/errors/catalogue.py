@@ -1,6 +1,6 @@
 """Every kind of message, by what somebody was doing: the wrong calls of which docs/errors.md shows the words.
 
-Next file to read: `test_catalogue`.
+Next file to read: `rare`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from errors.entry import Wrong
+from errors.rare import RARE
 
 F = """
 @mtf.function
@@ -174,6 +175,7 @@ MODELS = {
     "Models, their files, conversations": [
         Wrong('mtf.model.config("palm-9b")', "palm-9b palm-8b"),
         Wrong('mtf.model.config("palm-8b", heads=0)', "heads 0"),
+        Wrong('mtf.model.config("palm-540b", heads=61 * 10**30)', "heads 1e+16", ends=False),
         Wrong('mtf.model.config(files / "config.json")', "config.json"),
         Wrong('(files / "config.json").write_text(\'{"a" 1}\')\nmtf.model.config(files)', "config.json"),
         Wrong(
@@ -285,4 +287,4 @@ MORE = {
         Wrong('from tpu_runs.cases import case\ncase("collective").params["axes"].read(5)', "5 axes"),
     ],
 }
-CATALOGUE: dict[str, list[Wrong]] = {**WRITTEN, **MODELS, **MORE}
+CATALOGUE: dict[str, list[Wrong]] = {**WRITTEN, **MODELS, **MORE, **RARE}

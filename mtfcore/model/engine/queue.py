@@ -22,6 +22,7 @@ from mtfcore.errors import LayoutError, sure
 from mtfcore.model.engine.asking import drawing_arrays
 from mtfcore.model.engine.launches import Launches, uninterrupted
 from mtfcore.model.engine.slots import Request, Slots, bucket
+from mtfcore.numbers import count
 from mtfcore.steps import Program
 
 
@@ -69,8 +70,8 @@ class Queue:
         return self._decode(turns) if decode else self._read_on()
 
     def _stuck(self) -> str:
-        return (f"{len(self.waiting)} prompts wait, and conversations hold {len(self.held)} of {self.slots.n} slots; "
-                "end one of them")  # fmt: skip
+        waiting = count(len(self.waiting), "prompt") + (" waits" if len(self.waiting) == 1 else " wait")
+        return f"{waiting}, and conversations hold {len(self.held)} of {self.slots.n} slots; end one of them"
 
     def add(self, requests: Sequence[Request]) -> None:
         """To the end of the queue, samples of one prompt together."""

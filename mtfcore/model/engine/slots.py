@@ -44,7 +44,7 @@ class Slots:
     def take(self) -> int:
         """The first free slot of the least loaded block that has one."""
         if not self.free:
-            raise LayoutError(f"all {self.n} slots are taken; end a conversation, or make an engine with more slots")
+            raise LayoutError(f"all slots ({self.n}) are taken; end a conversation, or make an engine with more slots")
         load = self.load()
         slot = min((s for s in range(self.n) if s not in self.taken), key=lambda s: (load[self.block(s)], s))
         self.taken.add(slot)
