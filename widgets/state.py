@@ -64,7 +64,7 @@ def read_state(text: str, start: Mapping[str, Any]) -> State:
     try:
         given = json.loads(text)
     except json.JSONDecodeError as fault:
-        line = text.splitlines()[fault.lineno - 1] if text.strip() else ""
+        line = text.split("\n")[fault.lineno - 1] if text.strip() else ""
         caret = f"\n  {line}\n  {' ' * (fault.colno - 1)}^" if line else ""
         raise StateError(f"not JSON: {fault.msg} (line {fault.lineno}, column {fault.colno}){caret}") from None
     except (ValueError, RecursionError) as fault:  # a number of thousands of digits, brackets in brackets

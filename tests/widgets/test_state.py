@@ -25,6 +25,7 @@ def test_what_is_left_out_keeps_its_start_value():
         ("", "not JSON"),
         ('{"size": 1', r"not JSON: .*line 1, column 11"),
         ('{"size": 1,\n oops}', r"line 2, column 2\)\n   oops}\n   \^"),
+        ('{"size": \n', "not JSON: "),
         ("[" * 20_000, "not a state: maximum recursion"),
         ('{"size": ' + "9" * 5_000 + "}", "not a state: Exceeds the limit"),
         ("[1]", "a state is an object such as"),
