@@ -75,6 +75,10 @@ def test_steps_are_walked_by_buttons_keys_and_clicks(shown: Page) -> None:
     expect(button(shown, "Forward ▶")).to_be_disabled()
     step(shown, 0).click()
     expect(sentence(shown)).to_contain_text("Step 1 of 4, einsum: batch is split over rows")
+    for chosen in ("1", "2", "3"):
+        button(shown, "Forward ▶").press("Enter")
+        expect(view).to_have_attribute("data-chosen", chosen)
+    expect(shown.locator(".mw-live .mw-steps")).to_be_focused()  # at the end; not the notebook, which obeys single keys
 
 
 def test_a_run_shows_every_devices_values_before_and_after(shown: Page) -> None:
