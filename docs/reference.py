@@ -123,6 +123,15 @@ def described(entry: Entry) -> Iterator[str]:
     yield f"Defined in {where}\n"
 
 
+def _own(value: type) -> dict[str, Any]:
+    """What a class defines, then what it has from classes of ours."""
+    found: dict[str, Any] = {}
+    for base in value.__mro__:
+        if base is value or base.__module__.split(".")[0] in ("mtfcore", "widgets", "tpu_runs"):
+            found |= {name: member for name, member in vars(base).items() if name not in found}
+    return found
+
+
 def module_file(module: str) -> str:
     """The file of a module, as a path from the top of the tree."""
     path = module.replace(".", "/")
@@ -136,7 +145,7 @@ def members(value: Any) -> Iterator[str]:
     if dataclasses.is_dataclass(value):
         fields = [f"`{field.name}`: {field.type}" for field in dataclasses.fields(value) if field.name[0] != "_"]
         yield f"Fields: {'; '.join(fields)}" if fields else ""
-    for name, member in vars(value).items():
+    for name, member in _own(value).items():
         plain = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         if (name.startswith("_") and name != "__call__") or not inspect.getdoc(plain):
             continue
