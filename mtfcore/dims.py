@@ -29,12 +29,14 @@ class Dim:
             raise NotationError(f"{self.name!r:.200} is not a name: {NAME_RULE}")
         if self.name == PARTIAL:
             raise LayoutError(f"{PARTIAL!r} is a reserved name and cannot be a dimension; rename it, e.g. 'partial'")
-        if self.size is not None and (size := as_size(self.size)) is None:
+        if self.size is None:
+            return
+        if (size := as_size(self.size)) is None:
             what = f"dimension {self.name} has size {self.size!r:.200}"
             raise LayoutError(f"{what}; a size is a whole number, at least 1")
-        if self.size is not None and (long := too_long(size)):
+        if long := too_long(size):
             raise LayoutError(f"dimension {self.name} has {long}")
-        if self.size is not None and type(self.size) is not int:
+        if type(self.size) is not int:
             object.__setattr__(self, "size", size)
 
     def __repr__(self) -> str:

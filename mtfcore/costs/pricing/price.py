@@ -88,7 +88,7 @@ def _cheapest(asked: Iterable[Ask], program: Program, slice_: Topology, at: Rate
 def _faults(way: object, shares: Mapping[str, object], flags: Mapping[str, object]) -> list[str]:
     faults = [] if isinstance(way, str) and way in WAYS else [f"way is {way!r:.100}; {nearest(way, WAYS)}"]
     for name, share in shares.items():
-        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
+        if isinstance(share, bool) or not isinstance(share, Real) or share < 0 or not share <= 1:
             faults.append(f"{name} is {share!r:.100}; it is a share, 0 to 1")
     unsaid = {name for name, flag in flags.items() if flag is None and name == "exact"}
     wrong = [name for name, flag in flags.items() if not isinstance(flag, bool) and name not in unsaid]

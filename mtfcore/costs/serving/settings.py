@@ -202,9 +202,9 @@ def _share(value: Any, faults: list[str]) -> np.ndarray:
 
 def _price(value: Any, faults: list[str]) -> np.ndarray:
     array = np.zeros(()) if value is None else _array(value)
-    priced = array is not None and array.size and array.dtype.kind in "iuf"
-    if priced and bool(np.all((array >= 0) & np.isfinite(array))):
-        return array.astype(float)
+    if array is not None and array.size and array.dtype.kind in "iuf":
+        if bool(np.all((array >= 0) & np.isfinite(array))):
+            return array.astype(float)
     what = f"price_per_chip_hour is {value!r:.100}"
     faults.append(f"{what}; expected your own price of a chip-hour, 0 or more")
     return np.zeros(())
