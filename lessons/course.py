@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 import widgets
-from lessons import build
+from lessons import notebooks
 from mtfcore.errors import sure
 
 _NEEDS = re.compile(r"\*\*Needs\*\* (.*?) · \*\*Minutes\*\* (\d+)–(\d+) · \*\*Hardware\*\* (.*?) · \*\*Papers\*\* (.*)")
@@ -70,12 +70,12 @@ class Lesson:
 @cache
 def lessons() -> tuple[Lesson, ...]:
     """All lessons, in order."""
-    return tuple(read(source) for source in build.sources())
+    return tuple(read(source) for source in notebooks.sources())
 
 
 def read(source: Path) -> Lesson:
     """One lesson's facts, from its source."""
-    cells = build.cells(source)
+    cells = notebooks.cells(source)
     text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     tree = ast.parse("\n".join(cell.source for cell in cells if cell.cell_type == "code"))
     needs, least, most, hardware, papers = sure(_NEEDS.search(_flat(text.split("**Papers**")[0], text))).groups()
@@ -104,7 +104,7 @@ def _flat(text: str, whole: str = "") -> str:
 
 def _exercises(source: Path, text: str) -> Iterator[Exercise]:
     kinds = dict(re.findall(r"\*\*Exercise (\d+) \(([^)]+)\)\.\*\*", text))
-    for number, (name, *_) in enumerate(build.exercises(source), 1):
+    for number, (name, *_) in enumerate(notebooks.exercises(source), 1):
         yield Exercise(name, number, kinds[str(number)])
 
 

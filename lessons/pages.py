@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lessons import build
+from lessons import notebooks
 from lessons.course import Lesson, lessons
 from mtfcore.reference.artefacts import PAPERS, Artefact, artefacts
 
-NOTES = build.HERE / "teaching"
-ROOT = build.HERE.parent
+NOTES = notebooks.HERE / "teaching"
+ROOT = notebooks.HERE.parent
 ABOUT = """\
 # What each published artefact becomes
 
@@ -153,7 +153,7 @@ def _record(each: Artefact) -> str:
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Each made page and what it should say."""
-    yield build.HERE / "MAP.md", map_page()
+    yield notebooks.HERE / "MAP.md", map_page()
     yield ROOT / "docs" / "artefacts.md", artefacts_page()
     for lesson in lessons():
         path = notes_of(lesson)

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lessons import build, pages
+from lessons import notebooks, pages
 from lessons.course import Lesson, Question, lessons
 from widgets.learning.progress import FILE_NAME
 
@@ -34,8 +34,8 @@ def run(lesson: Lesson) -> Predictions:
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.reads(build.text(build.HERE / "src" / f"{lesson.stem}.py", "solved"), as_version=4)
-    above = str(build.HERE.parent)
+    notebook = nbformat.reads(notebooks.text(notebooks.HERE / "src" / f"{lesson.stem}.py", "solved"), as_version=4)
+    above = str(notebooks.HERE.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([above, *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as folder:
         NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": folder}}).execute()
@@ -84,7 +84,7 @@ def main(numbers: list[str]) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
-    print(f"wrote {path.relative_to(build.HERE.parent)}", flush=True)
+    print(f"wrote {path.relative_to(notebooks.HERE.parent)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lessons import build
+from lessons import notebooks
 from lessons.setting_up import typed
 
 HERE = Path(__file__).parent
@@ -29,7 +29,7 @@ def target(source: Path) -> Path:
 
 def stamp(source: Path) -> str:
     """Twelve hex digits that stand for the text of the solved notebook's cells."""
-    return typed.digest(build.notebook(source, "solved")["cells"])
+    return typed.digest(notebooks.notebook(source, "solved")["cells"])
 
 
 def stated(path: Path) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nbclient.exceptions import CellExecutionError
 
-from lessons import build
+from lessons import notebooks
 
 from . import stamp, stated, target
 from .pages import page
@@ -28,16 +28,16 @@ def wanted(words: list[str]) -> list[Path]:
     parser.add_argument("lessons", nargs="*", help="numbers of lessons: 02 07")
     parser.add_argument("--all", action="store_true", help="every lesson")
     options = parser.parse_args(words)
-    if unknown := set(options.lessons) - {source.stem[:2] for source in build.sources()}:
+    if unknown := set(options.lessons) - {source.stem[:2] for source in notebooks.sources()}:
         parser.error(f"no lesson {', '.join(sorted(unknown))}")
-    return [source for source in build.sources()
+    return [source for source in notebooks.sources()
             if options.all or source.stem[:2] in options.lessons
             or (not options.lessons and stated(target(source)) != stamp(source))]  # fmt: skip
 
 
 def make(source: Path) -> Path:
     """Run a lesson and write its page."""
-    notebook = run(build.text(source, "solved"))
+    notebook = run(notebooks.text(source, "solved"))
     still(notebook)
     target(source).write_text(page(notebook, source), encoding="utf-8", newline="\n")
     return target(source)
@@ -51,7 +51,7 @@ def main(words: list[str]) -> int:
         except CellExecutionError as problem:
             print(f"{source.stem} failed: {problem.ename}: {problem.evalue}", file=sys.stderr)
             return 1
-        print(f"wrote {made.relative_to(build.HERE.parent)}, {made.stat().st_size / 1000:.0f} kB", flush=True)
+        print(f"wrote {made.relative_to(notebooks.HERE.parent)}, {made.stat().st_size / 1000:.0f} kB", flush=True)
     return 0
 
 

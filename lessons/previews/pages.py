@@ -20,7 +20,7 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from pygments.formatters import HtmlFormatter
 
-from lessons import build
+from lessons import notebooks
 from mtfcore import __version__
 from widgets import pages
 
@@ -75,7 +75,7 @@ def code_style() -> str:
 
 def navigation(source: Path) -> str:
     """Links to the lessons before and after, and to the notebook."""
-    all_of_them = build.sources()
+    all_of_them = notebooks.sources()
     place = all_of_them.index(source)
     links = [f'<a href="{other.stem}.html">{words} {other.stem[:2]}</a>'
              for words, other in (("← lesson", all_of_them[place - 1] if place else None),

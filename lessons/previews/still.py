@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from lessons import build
+from lessons import notebooks
 from widgets.static import GO_LIVE
 
 LIVE = "application/vnd.jupyter.widget-view+json"
@@ -23,7 +23,7 @@ GOES_LIVE = "In JupyterLab this picture has controls and follows them."
 PLACES = (  # longest first where one lies in another
     (str(Path(sys.executable)), "python"),
     (str(Path(sys.prefix)), ".venv"),
-    (str(build.HERE.parent), "meshwork"),
+    (str(notebooks.HERE.parent), "meshwork"),
     (str(Path.home()), "~"),
 )
 _TEMPORARY = re.compile(re.escape(tempfile.gettempdir()) + r"/[\w.-]+")
@@ -32,7 +32,7 @@ _NOT_WORDS = (r"(?<![\w/.-])", r"(?![\w-])")  # a path stands alone or goes on w
 
 def still(notebook: NotebookNode) -> None:
     """Keep of each code cell what can be shown; the closing cell speaks of its reader's progress, so it goes."""
-    notebook.cells = [cell for cell in notebook.cells if "closing" not in build.tags(cell)]
+    notebook.cells = [cell for cell in notebook.cells if "closing" not in notebooks.tags(cell)]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [shown for output in cell.outputs if (shown := _shown(output)) is not None]

@@ -7,7 +7,7 @@ from explorer_page import drag
 from playwright.sync_api import Error, Locator, Page, expect
 
 from lab_browser import error_outputs, open_notebook, run_all, wait_done, wait_ready
-from lessons import build
+from lessons import notebooks
 
 SOLVED_CELL = 'placement = "batch:rows hidden:cols"\n\ncheck("01 place", placement)'
 
@@ -15,9 +15,9 @@ SOLVED_CELL = 'placement = "batch:rows hidden:cols"\n\ncheck("01 place", placeme
 @pytest.fixture
 def lesson(lab, page: Page):
     """Lesson 01 open, run from top to bottom, without an error."""
-    source = next(source for source in build.sources() if source.name.startswith("01"))
-    name = build.target(source, "student").name
-    (lab.root / name).write_text(build.text(source, "student"), encoding="utf-8")
+    source = next(source for source in notebooks.sources() if source.name.startswith("01"))
+    name = notebooks.target(source, "student").name
+    (lab.root / name).write_text(notebooks.text(source, "student"), encoding="utf-8")
     open_notebook(page, lab, name)
     wait_ready(page)
     run_all(page)

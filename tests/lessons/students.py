@@ -14,12 +14,12 @@ import numpy as np
 
 import lessons.checks  # noqa: F401 (fills the book)
 import mtfcore as mtf
-from lessons import build
+from lessons import notebooks
 from mtfcore.functions import Function
 from widgets.learning.checking import judge
 from widgets.learning.exercises import BOOK
 
-EXERCISES = {name: texts for source in build.sources() for name, *texts in build.exercises(source)}
+EXERCISES = {name: texts for source in notebooks.sources() for name, *texts in notebooks.exercises(source)}
 SEEDS = ["Ada", "Grace", *range(10)]
 
 

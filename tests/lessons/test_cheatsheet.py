@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import mtfcore as mtf
-from lessons import build
+from lessons import notebooks
 from mtfcore.model import partitions
 from mtfcore.model.serving import ServingPartition
 
-TEXT = (build.HERE / "CHEATSHEET.md").read_text(encoding="utf-8")
+TEXT = (notebooks.HERE / "CHEATSHEET.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("| ")]
 IDEA, OTHERS, PAPER, JAX, OURS = range(5)
 ARROW = re.compile(r", (B F.*?) → (B[^,]*)")

@@ -157,6 +157,6 @@ def test_budgets_and_kinds_of_equality():
 
 def test_every_exercise_of_the_lessons_is_in_the_book():
     import lessons.checks  # noqa: F401
-    from lessons import build
+    from lessons import notebooks
 
-    assert {name[:2] for name in BOOK} == {source.stem[:2] for source in build.sources()}
+    assert {name[:2] for name in BOOK} == {source.stem[:2] for source in notebooks.sources()}

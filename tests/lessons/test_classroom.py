@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lessons import build
+from lessons import build, notebooks
 from mtfcore.errors import LayoutError
 from widgets.learning import classroom as module
 from widgets.learning.class_facts import HONEST
@@ -347,7 +347,7 @@ def test_reading_a_class_loads_no_jax(give):
 
 
 def test_the_teachers_notebook_is_generated_and_writes_a_page_and_a_table(give, tmp_path, monkeypatch):
-    path = build.HERE / "teaching" / "classroom.ipynb"
+    path = notebooks.HERE / "teaching" / "classroom.ipynb"
     text = dict(build.texts())[path]
     assert path.read_text(encoding="utf-8") == text, "run `make lessons`"
     (tmp_path / "exports").mkdir()

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from lessons import build
+from lessons import notebooks
 from lessons.course import lessons
 
-ROOT = build.HERE.parent
+ROOT = notebooks.HERE.parent
 WHERE = ("*.md", "docs/**/*.md", "lessons/**/*.md", "*/README.md")
 PAGES = sorted(path for pattern in WHERE for path in ROOT.glob(pattern))
-GLOSSARY = (build.HERE / "GLOSSARY.md").read_text(encoding="utf-8")
+GLOSSARY = (notebooks.HERE / "GLOSSARY.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -53,17 +53,17 @@ def test_links_of_documents_lead_somewhere(path):
 
 
 @pytest.mark.parametrize("kind", ["student", "solved"])
-@pytest.mark.parametrize("source", build.sources(), ids=lambda source: source.stem)
+@pytest.mark.parametrize("source", notebooks.sources(), ids=lambda source: source.stem)
 def test_links_of_lessons_lead_somewhere(source, kind):
-    cells = json.loads(build.text(source, kind))["cells"]
+    cells = json.loads(notebooks.text(source, kind))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    assert broken(text, build.target(source, kind).parent) == []
+    assert broken(text, notebooks.target(source, kind).parent) == []
     assert "GLOSSARY.md)" in text and "GLOSSARY.md#" in text, "the glossary, and a word of it"
 
 
 def test_a_broken_link_is_found():
     text = "[a](GLOSSARY.md) [b](nothing.md) [c](GLOSSARY.md#mesh) [d](GLOSSARY.md#mash) `[e](no.md)` [f](https://a.b)"
-    assert broken(text, build.HERE) == ["nothing.md", "GLOSSARY.md#mash"]
+    assert broken(text, notebooks.HERE) == ["nothing.md", "GLOSSARY.md#mash"]
 
 
 # ---- the glossary
@@ -79,7 +79,7 @@ def words() -> list[tuple[str, str]]:
 @cache
 def said(number: str) -> str:
     """All that a lesson's source says, text and code, on one line of small letters."""
-    (source,) = (path for path in build.sources() if path.stem[:2] == number)
+    (source,) = (path for path in notebooks.sources() if path.stem[:2] == number)
     text = " ".join(line.lstrip("# ") for line in source.read_text(encoding="utf-8").splitlines())
     return re.sub(r"[\s_]+", " ", re.sub(r"\]\([^)]*\)", "", text).replace("*", "")).lower()
 
@@ -102,7 +102,7 @@ def test_each_word_of_the_glossary_has_an_anchor_of_its_own():
 
 
 def test_every_lesson_stands_on_the_map_with_all_that_belongs_to_it():
-    text = (build.HERE / "MAP.md").read_text(encoding="utf-8")
+    text = (notebooks.HERE / "MAP.md").read_text(encoding="utf-8")
     for lesson in lessons():
         for place in (f"{lesson.stem}.ipynb", f"solutions/{lesson.stem}.ipynb", f"previews/{lesson.stem}.html"):
             assert f"]({place})" in text

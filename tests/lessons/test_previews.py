@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lessons import build, previews
+from lessons import notebooks, previews
 from lessons.previews import __main__ as command
 from lessons.previews import pages
 from lessons.previews.still import GOES_LIVE, LIVE, SCRIPTED, nowhere, still
 from widgets.static import GO_LIVE, above_form, still_html
 
-SOURCES = build.sources()
+SOURCES = notebooks.sources()
 MOST_BYTES, MOST_BYTES_OF_ALL = 450_000, 5_000_000
 lessons = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 
@@ -67,10 +67,10 @@ def test_a_page_holds_no_error_and_refers_to_nothing_outside(source):
 def test_a_page_has_its_lesson_in_order(source):
     page = previews.target(source).read_text(encoding="utf-8")
     headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
-    written = re.findall(r"^## (.*)$", "\n".join(c.source for c in build.cells(source) if c.cell_type == "markdown"),
-                         re.MULTILINE)  # fmt: skip
+    prose = "\n".join(cell.source for cell in notebooks.cells(source) if cell.cell_type == "markdown")
+    written = re.findall(r"^## (.*)$", prose, re.MULTILINE)
     assert [heading.partition(" ")[0] for heading in headings] == [words.partition(" ")[0] for words in written]
-    assert page.count('data-state="passed"') >= len(list(build.exercises(source)))
+    assert page.count('data-state="passed"') >= len(list(notebooks.exercises(source)))
     assert 'class="mw mw-still"' in page
 
 
@@ -107,7 +107,7 @@ OUTPUTS = [
 @pytest.fixture
 def run_notebook():
     code = new_code_cell("a = 1", outputs=copy.deepcopy(OUTPUTS))
-    closing = new_code_cell(build.CLOSING, outputs=[html("Where you stand")], metadata={"tags": ["closing"]})
+    closing = new_code_cell(notebooks.CLOSING, outputs=[html("Where you stand")], metadata={"tags": ["closing"]})
     text = "# 02 · A title & more\n\nSee [lesson 03](03_collectives.ipynb) and the [glossary](../GLOSSARY.md)."
     return new_notebook(cells=[new_markdown_cell(text), code, closing])
 
@@ -161,7 +161,7 @@ def test_an_error_makes_no_page(run_notebook):
 def test_places_of_this_machine_become_words(tmp_path):
     import tempfile
 
-    root = build.HERE.parent
+    root = notebooks.HERE.parent
     assert nowhere(f"at {root}/lessons/build.py, {root}: {root}x") == f"at meshwork/lessons/build.py, meshwork: {root}x"
     assert nowhere(f"{tempfile.gettempdir()}/lesson-a_1/your_model/config.json") == "a-folder/your_model/config.json"
     assert nowhere(str(Path.home() / "models")) == "~/models"

@@ -9,17 +9,17 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from lessons import build, course, pages, results
+from lessons import course, notebooks, pages, results
 from widgets.learning.progress import FILE_NAME
 
 CELL_SECONDS, LESSON_SECONDS = 30, 60
-lessons = pytest.mark.parametrize("source", build.sources(), ids=lambda source: source.stem)
+lessons = pytest.mark.parametrize("source", notebooks.sources(), ids=lambda source: source.stem)
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run a notebook in an empty folder; returns it with its outputs and its progress file."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(build.HERE.parent), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(notebooks.HERE.parent), os.environ.get("PYTHONPATH", "")]))
 
     def run(text: str):
         notebook = nbformat.reads(text, as_version=4)
@@ -44,9 +44,9 @@ def texts(notebook):
 
 @lessons
 def test_the_solved_lesson_runs_and_passes_every_check(run, source):
-    notebook, progress, seconds = run(build.text(source, "solved"))
+    notebook, progress, seconds = run(notebooks.text(source, "solved"))
     assert not [out for out in outputs(notebook) if out.output_type == "error" or out.get("name") == "stderr"]
-    names = {name for name, *_ in build.exercises(source)}
+    names = {name for name, *_ in notebooks.exercises(source)}
     assert {name for name, entry in progress["checks"].items() if entry["passed"]} == names, texts(notebook)
     guesses = progress["predictions"]
     assert guesses and all(guess["answer"] == guess["actual"] for guess in guesses.values())
@@ -60,8 +60,8 @@ def test_without_a_compiler_the_lesson_says_so_and_goes_on(run, tmp_path, monkey
     """As on a computer for which libtpu has no wheel: the interpreter is told that there is no such module."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['libtpu'] = None\n", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
-    source = build.sources()[number]
-    notebook, progress, _ = run(build.text(source, "solved"))
+    source = notebooks.sources()[number]
+    notebook, progress, _ = run(notebooks.text(source, "solved"))
     assert not [out for out in outputs(notebook) if out.output_type == "error" or out.get("name") == "stderr"]
     assert any("libtpu, the compiler for TPUs, is not installed" in text for text in texts(notebook))
     assert all(guess["answer"] == guess["actual"] for guess in progress["predictions"].values())
@@ -69,9 +69,9 @@ def test_without_a_compiler_the_lesson_says_so_and_goes_on(run, tmp_path, monkey
 
 @lessons
 def test_the_students_lesson_runs_and_says_not_yet(run, source):
-    notebook, progress, _ = run(build.text(source, "student"))
+    notebook, progress, _ = run(notebooks.text(source, "student"))
     assert not [out for out in outputs(notebook) if out.output_type == "error" or out.get("name") == "stderr"]
-    names = [name for name, *_ in build.exercises(source)]
+    names = [name for name, *_ in notebooks.exercises(source)]
     assert {name for name, entry in progress["checks"].items() if not entry["passed"]} == set(names)
     kind = [any(text.startswith(f"NOT YET – {name}") for text in texts(notebook)) for name in names]
     assert kind == [True] * len(names)

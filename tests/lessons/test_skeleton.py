@@ -13,10 +13,10 @@ import re
 import pytest
 
 import widgets
-from lessons import build
+from lessons import notebooks
 
-lessons = pytest.mark.parametrize("source", build.sources(), ids=lambda source: source.stem)
-cells_of = functools.cache(build.cells)  # a source is read once
+lessons = pytest.mark.parametrize("source", notebooks.sources(), ids=lambda source: source.stem)
+cells_of = functools.cache(notebooks.cells)  # a source is read once
 KINDS = ("fill a line", "write a function", "meet a budget")
 NAMES = sorted({*widgets.EXPLORERS} - {"run"})  # what a lesson calls `run` is mostly a program of its own
 EXPLORERS = re.compile(rf"^({'|'.join(NAMES)})\(", re.MULTILINE)
@@ -24,7 +24,7 @@ EXPLORERS = re.compile(rf"^({'|'.join(NAMES)})\(", re.MULTILINE)
 
 def main_path(source):
     """The cells that everybody reads, in order; a student's, without the view of progress that ends every lesson."""
-    return [cell for cell in cells_of(source) if not {"extra", "solution", "closing"} & set(build.tags(cell))]
+    return [cell for cell in cells_of(source) if not {"extra", "solution", "closing"} & set(notebooks.tags(cell))]
 
 
 def prose(source):
@@ -57,7 +57,7 @@ def exercise_heads(source):
 def test_size(source):
     """12 to 20 code cells, at most 200 lines of them, none above 25, and 1,200 to 2,000 words."""
     assert 12 <= len(code(source)) <= 20
-    solved = [cell for cell in cells_of(source) if cell.cell_type == "code" and "stub" not in build.tags(cell)]
+    solved = [cell for cell in cells_of(source) if cell.cell_type == "code" and "stub" not in notebooks.tags(cell)]
     assert lines(code(source)) <= 200 and lines(solved) <= 200
     long = [cell.source for cell in [*code(source), *solved] if len(cell.source.splitlines()) > 25]
     assert not long, long[0]
@@ -85,8 +85,8 @@ def test_opening(source):
 @lessons
 def test_one_setup_cell_before_all_code(source):
     first, *others = [cell for cell in cells_of(source) if cell.cell_type == "code"]
-    assert first.source == build.SETUP
-    assert not [cell for cell in others if "setup" in build.tags(cell)]
+    assert first.source == notebooks.SETUP
+    assert not [cell for cell in others if "setup" in notebooks.tags(cell)]
 
 
 @lessons
@@ -129,7 +129,7 @@ def test_an_explorer_with_settings_to_try_behind_the_hand_example(source):
 def test_exercises_go_from_a_line_to_a_budget(source):
     heads = exercise_heads(source)
     assert 3 <= len(heads) <= 6 and [n for n, _ in heads] == list(range(1, len(heads) + 1))
-    assert len(heads) == len(list(build.exercises(source))), "every exercise has a check"
+    assert len(heads) == len(list(notebooks.exercises(source))), "every exercise has a check"
     steps = [next(step for step, word in enumerate(KINDS) if kind.startswith(word)) for _, kind in heads]
     assert steps == sorted(steps) and steps[0] == 0 and steps[-1] == 2
     for _, kind in heads:
@@ -141,5 +141,5 @@ def test_takeaways_and_links_on(source):
     closing = main_path(source)[-1].source
     assert len(re.findall(r"^> \* ", closing, re.MULTILINE)) >= 3 and "> **Takeaways**" in closing
     assert "**Next:**" in closing and "(GLOSSARY.md" in closing
-    following = {each.stem[:2]: each.stem for each in build.sources()}.get(f"{int(source.stem[:2]) + 1:02}")
+    following = {each.stem[:2]: each.stem for each in notebooks.sources()}.get(f"{int(source.stem[:2]) + 1:02}")
     assert not following or f"({following}.ipynb)" in closing

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lessons import build
+from lessons import build, notebooks
 from lessons.setting_up.basics import SetupError
 from lessons.setting_up.typed import digest, is_typed_in, keep
 from lessons.setting_up.update import update
@@ -109,9 +109,9 @@ def test_copies_never_write_over_copies(tmp_path):
 
 
 def test_generated_notebooks_know_whether_somebody_typed(tmp_path):
-    source = build.sources()[0]
+    source = notebooks.sources()[0]
     lesson = tmp_path / "00.ipynb"
-    lesson.write_text(build.text(source, "student"), encoding="utf-8")
+    lesson.write_text(notebooks.text(source, "student"), encoding="utf-8")
     assert not is_typed_in(lesson)
     typed(lesson, "mine")
     assert is_typed_in(lesson)
