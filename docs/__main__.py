@@ -16,8 +16,7 @@ os.environ |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "64", "JAX_NUMPY_D
 
 def main() -> None:
     """Each kind of page writes itself where it changed."""
-    import reference
-    import versions
+    from docs import reference, versions
     from errors import page
 
     reference.main()
