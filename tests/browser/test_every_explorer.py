@@ -242,6 +242,26 @@ def test_every_explorer_is_used_by_keys_alone(every: Page) -> None:
         assert parts[: parts.index(2)] == sorted(parts[: parts.index(2)]), f"{name}: controls, picture, sentence"
 
 
+# How many parts would move by themselves while a picture dims and steps light up.
+MOVING = """() => {
+  const classes = [["mw-dim", ".mw-stage"], ["mw-light", ".mw-program-view"]];
+  const all = where => [...document.querySelectorAll(where)];
+  const turn = on => classes.forEach(([name, where]) => all(where).forEach(part => part.classList.toggle(name, on)));
+  turn(true);
+  const moves = style => style.animationName !== "none" || parseFloat(style.transitionDuration) > 0;
+  const found = all(".mw-explorer, .mw-explorer *").filter(node => moves(getComputedStyle(node)));
+  turn(false);
+  return found.length;
+}"""
+
+
+def test_nothing_moves_by_itself_for_who_asks_for_less_motion(every: Page) -> None:
+    assert every.evaluate(MOVING) >= len(EXPLORERS)
+    every.emulate_media(reduced_motion="reduce")
+    assert every.evaluate(MOVING) == 0
+    every.emulate_media(reduced_motion="no-preference")
+
+
 # ---- the file, opened again -----------------------------------------------------------------------------------------
 
 REOPENED = """() => [...document.querySelectorAll(".mw-still")].map(page => {
