@@ -16,8 +16,9 @@ os.environ |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "64", "JAX_NUMPY_D
 
 def main() -> None:
     """Each kind of page writes itself where it changed."""
-    from docs import reference, versions
     from errors import page
+
+    from docs import reference, versions
 
     reference.main()
     page.main()

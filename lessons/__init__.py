@@ -1,1 +1,1 @@
-"""The course: sources in `src/`, notebooks (`notebooks.py`) and pages made from them by `build.py`, the exercises' checks in `checks/`."""
+"""The course: sources in `src/`, what is made of them (`notebooks.py`, `pages.py`, `build.py`), the exercises' `checks/`."""
