@@ -12,11 +12,14 @@ import pytest
 from core.sweep.checking import quick_options
 from core.sweep.making import programs
 from core.sweep.programs import Case
+from core.sweep.reference_shapes import SMOOTH
 from hypothesis import HealthCheck, given, seed, settings
 
 import mtfcore as mtf
 from mtfcore.dtypes import is_float
+from mtfcore.kernels.basic import POINTWISE as KERNELS
 from mtfcore.runs import simulate
+from mtfcore.source.lines import POINTWISE
 from mtfcore.steps import Program
 from tests.benchmarks.lowered import lowered_collectives
 
@@ -244,6 +247,14 @@ def test_random_programs_give_the_same_values_and_collectives(part):
             np.testing.assert_allclose(a, b, rtol=limit, atol=limit, err_msg=f"{case.script()}\n{text}")
 
     each()
+
+
+@pytest.mark.parametrize("fn", SMOOTH)
+def test_each_function_of_one_number_is_written_as_its_kernel_computes(fn):
+    x = jax.numpy.linspace(0.1 if SMOOTH[fn].on == "above 0" else -3, 3, 8)
+    assert fn in POINTWISE, f"{fn} has no text in mtfcore/source/lines.py"
+    written = eval(POINTWISE[fn].format("x"), {"jax": jax, "jnp": jax.numpy, "lax": jax.lax, "x": x})
+    np.testing.assert_allclose(written, KERNELS[fn](x), rtol=2e-6, atol=1e-6)
 
 
 def test_every_kind_of_step_is_among_the_programs():

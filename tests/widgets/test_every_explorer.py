@@ -23,6 +23,7 @@ TAGS = re.compile(rf"[\[(](?:{'|'.join(ORIGINS)})")
 @pytest.fixture(scope="module", params=EXPLORERS)
 def explorer(request):
     made = getattr(widgets, request.param)()
+    assert made.kind == "ok", f"{request.param} refuses what it starts with: {made.sentence}"
     yield made
     made.close()
 
