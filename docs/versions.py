@@ -1,6 +1,7 @@
 """docs/versions.md: which versions are installed, which are supported, and what was seen with them.
 
-Made from pyproject.toml and docs/versions_seen.json, which `make versions` writes. `make docs` runs this.
+Made from pyproject.toml and docs/versions_seen.json, where runs of `make versions` are written down by hand. It is made
+anew by `make docs`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ Python {pythons}; on each, the test suite passes with the pins.
 |---|---|---|
 {rows}
 
-JAX 0.11.2 is left out on purpose: its compiler ends the process when it partitions some reshards on a 2 x 3 mesh.
-JAX before 0.8 does not know flags by which a stuck collective ends with a message, and ends the process instead.
+JAX 0.11.2 and 0.12 are left out on purpose: their compiler ends the process when it partitions some reshards on a
+2 x 3 mesh. JAX 0.7.2 ends it too: it does not know the flags, set in XLA_FLAGS, by which a stuck collective stops.
 
 ## What was seen
 

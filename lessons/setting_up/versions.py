@@ -26,7 +26,8 @@ WHICH = ("oldest", "newest")
 # What touches JAX and the widgets most; all tests: make versions ARGS="oldest tests"
 CHOSEN = [
     *(f"tests/core/test_{name}.py" for name in ("values", "one_collective", "breaking", "errors", "gradients")),
-    "tests/counting", "tests/widgets", "tests/lessons", "tests/model/engine", "tests/model/files", "tests/measuring",
+    *(f"tests/lessons/test_{name}.py" for name in ("run", "check", "predict")),
+    "tests/counting", "tests/widgets", "tests/model/engine", "tests/measuring",
 ]  # fmt: skip
 REPLACED = ("jax", "jaxlib", "plotly", "ipywidgets", "anywidget")
 FREED = ("jupyterlab-widgets", "widgetsnbextension", "ml-dtypes", "scipy", "opt-einsum")  # what those ask for in turn
