@@ -179,9 +179,8 @@ def _chip(name: str, entry: Mapping[str, Any], as_of: str) -> Chip:
         key: tuple(Figure(**(row | {"sources": tuple(row["sources"])})) for row in rows)
         for key, rows in entry["figures"].items()
     }
-    return Chip(
-        name, entry["title"], entry["kind"], entry["devices"], entry["network"], as_of, figures, entry["because"]
-    )
+    because = entry.get("because", {})  # where sources agree there is nothing to say
+    return Chip(name, entry["title"], entry["kind"], entry["devices"], entry["network"], as_of, figures, because)
 
 
 def _table(chip: Chip) -> Table:

@@ -29,7 +29,7 @@ def test_a_chip_has_what_a_price_needs(name):
 def test_every_figure_has_public_sources_and_a_reason_where_they_disagree(name, figure):
     c, known = mtf.chip(name), sources()
     values = {json.dumps(entry.value) for entry in c.figures[figure]}
-    assert (figure in c.because) == (len(values) > 1)
+    assert (figure in c.because) == (len(values) > 1), "where sources disagree, and only there, `because` says why"
     for entry in c.figures[figure]:
         assert entry.sources and entry.sure in ("seen", "computed", "recalled")
         assert entry.sure != "computed" or entry.note, "a derived figure says how"
