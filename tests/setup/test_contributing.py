@@ -46,10 +46,14 @@ def follow(tree: Path, chosen: list[Recipe]) -> str:
 
 
 def tidy(tree: Path, chosen: list[Recipe]) -> None:
-    """What recipes write passes `make lint`'s ruff; a lesson's cells are laid out for its readers."""
+    """What recipes write passes `make lint`; a lesson's cells are laid out for its readers."""
     files = sorted({file for recipe in chosen for file in recipe.files if file.endswith(".py")})
     run(tree, [sys.executable, "-m", "ruff", "check", *files])
-    run(tree, [sys.executable, "-m", "ruff", "format", "--check", *(f for f in files if "lessons/src" not in f)])
+    code = [file for file in files if "lessons/src" not in file]
+    run(tree, [sys.executable, "-m", "ruff", "format", "--check", *code])
+    typed = [file for file in code if not file.startswith("tests/")]
+    if typed:
+        run(tree, [sys.executable, "-m", "mypy", "--follow-imports=silent", *typed])
 
 
 def together(asked: list[list[str]]) -> list[str]:
