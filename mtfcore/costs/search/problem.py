@@ -78,7 +78,8 @@ class Problem:
         """The meshes to search: those given, each of as many devices as the slice has, or every factoring."""
         if given is None:
             return self.space.meshes(self.slice.devices) or self._refuse_named()
-        meshes = [Mesh(one) for one in ([given] if isinstance(given, (str, Mesh)) else given)]
+        several = given if isinstance(given, Iterable) and not isinstance(given, (str, Mesh)) else [given]
+        meshes = [Mesh(one) for one in several]
         wrong = [
             f"mesh '{mesh}' names {count(mesh.size, 'device')}" for mesh in meshes if mesh.size != self.slice.devices
         ]
