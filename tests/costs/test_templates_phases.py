@@ -15,6 +15,7 @@ from mtfcore.costs.pricing.price import price
 from mtfcore.costs.pricing.rates import rates
 from mtfcore.costs.templates.routes import routes_on
 from mtfcore.costs.templates.template import Template
+from mtfcore.model.configs import MADE_UP
 from mtfcore.model.phases import plan_phase
 
 FFN, ATTENTION, PHASES = ("ws1d", "ws2d", "wg_x", "wg_xy", "wg_xyz"), ("heads", "batch"), ("prefill", "decode")
@@ -28,9 +29,9 @@ def planner(phase: str, ffn: str, attention: str, model: str, weights: str) -> P
     def plan(s: dict[str, int], mesh: dict[str, int]) -> mtf.Program:
         heads = s["H"] if "H" in s else s["K"] * s["G"]
         kept = s.get("K", 1 if model == "tiny-palm" else heads)
-        cfg = mtf.model.config(
-            model, layers=s["layers"], d_model=s["E"], d_ff=s["F"], heads=heads, kv_heads=kept, head_size=s["D"],
-            vocab=s["V"], max_length=10**6,
+        cfg = mtf.model.config(model).but(
+            name=MADE_UP, layers=s["layers"], d_model=s["E"], d_ff=s["F"], heads=heads, kv_heads=kept,
+            head_size=s["D"], vocab=s["V"], max_length=10**6,
         )  # fmt: skip
         return plan_phase(
             cfg, phase, mtf.Mesh(mesh), ffn=ffn, attention=attention, batch=s["B"], new_tokens=s.get("L", 1),
