@@ -10,8 +10,8 @@ Three steps, each for what the one before cannot stop:
 2. 1/8 above, on Linux, the system refuses (RLIMIT_DATA): one huge array ends in Python's MemoryError or JAX's
    RESOURCE_EXHAUSTED. What was only reserved before the cell, such as stacks of JAX's threads, does not count.
    RLIMIT_AS would count addresses that nobody uses. Any thread may be refused here, also one of the kernel's own that
-   cannot bear it: small things made inside one call (`names.extend(map(str, range(10**9)))`) give the watch no turn, and
-   then the kernel can still die without words.
+   cannot bear it: small things made inside one call (`names.extend(map(str, range(10**9)))`) give the watch no turn;
+   then the kernel can die without words.
 3. Held beyond 1.25 times the limit for seconds, the kernel is ended after the sentence.
 Tested on Linux alone. macOS has no step 2, cells of a subshell no step 1, and a thread that a cell started fills on
 when the cell was stopped. On Windows nothing is limited.
