@@ -35,7 +35,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mtfcore.errors import DeviceError
+from mtfcore.errors import DeviceError, sure
 
 ENVIRONMENT = "MESHWORK_MEMORY_GIB"
 SHARE = 0.75  # of the memory, where nothing else is asked for
@@ -153,13 +153,13 @@ class Guard:
 
     def _look(self) -> tuple[float, bool]:
         """Ask the cell to stop if it is over; seconds until the next look, and whether it is beyond all patience."""
-        least, most = LOOKS_SECONDS
+        (least, most), measure = LOOKS_SECONDS, sure(self.measure)
         if self.over():
             _give_back()
             if self.over():
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGURG)  # also wakes a sleeping cell
-                return AGAIN_SECONDS, self.measure() > self.limit * BEYOND
-        return min(max((self.allowed - self.measure()) / FASTEST, least), most), False
+                signal.pthread_kill(sure(threading.main_thread().ident), signal.SIGURG)  # also wakes a sleeping cell
+                return AGAIN_SECONDS, measure() > self.limit * BEYOND
+        return min(max((self.allowed - measure()) / FASTEST, least), most), False
 
     def _end(self, pause: threading.Event) -> None:
         """Say why, and end the kernel."""

@@ -66,7 +66,7 @@ predict("12 waits", "Which share of the compiled step does a device wait for its
 predict.record("12 waits", "a quarter")
 
 # %%
-from mtfcore.compiling.process import GET, has_compiler
+from mtfcore.compiling.process import HOW_TO_GET_IT, has_compiler
 from mtfcore.compiling.timeline import Timeline
 from mtfcore.compiling.timeline import timeline as lanes
 from mtfcore.reference import rows
@@ -84,7 +84,7 @@ if has_compiler():
     print("Compiling the step for 64 chips of TPU v4; nothing more appears here until that is done …", flush=True)
     line = lanes(mtf.compile(plan, "v4:4x4x4"))
 else:
-    print(f"{GET}.\nHere a record stands in: {record.words()}")
+    print(f"{HOW_TO_GET_IT}.\nHere a record stands in: {record.words()}")
     line = Timeline.from_json(record.facts["timeline"])
 
 # %%

@@ -160,13 +160,13 @@ planner(str(written(brought)), topology="v5e:2x4", batch=256, output_tokens=256,
 # of the list, for somebody who has only 64 readers: four v5e, at the last token of an answer. It takes some seconds.
 
 # %%
-from mtfcore.compiling.process import GET, has_compiler
+from mtfcore.compiling.process import HOW_TO_GET_IT, has_compiler
 
 plan = mtf.model.plan_phase(cfg, "decode", "x:2 y:2 z:1", ffn="ws2d", attention="heads", batch=64, cached_tokens=2304)
 modelled = mtf.price(plan, "v5e:2x2", model="physical")
 compiled = None
 if not has_compiler():
-    print(f"{GET}.\nSo {1e3 * modelled.seconds:.2f} ms (modelled) stand alone, and the next cell has nothing to print.")
+    print(f"{HOW_TO_GET_IT}.\nSo {1e3 * modelled.seconds:.2f} ms (modelled) stand alone; the next cell prints nothing.")
 else:
     print("Compiling the step for four chips of TPU v5e; nothing more appears here until that is done …", flush=True)
     compiled = mtf.compile(plan, "v5e:2x2")
