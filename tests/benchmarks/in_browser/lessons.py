@@ -8,6 +8,7 @@ explorer's own cell and those that it needs (needed.py). Then comes Run All. Nex
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import time
@@ -17,7 +18,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
-from .needed import needed
+from .needed import assigned, needed
 from .pages import (
     ROOT,
     Lab,
@@ -119,7 +120,12 @@ def explorers(notebook: dict[str, Any]) -> list[int]:
 
 
 def _explorers(cells: Sequence[dict[str, Any]]) -> Iterator[int]:
-    named = re.compile(rf"^(?:{'|'.join({one.explorer for one in SUBJECTS.values()})})\(", re.MULTILINE)
+    """A lesson's own `run = mtf.simulate(plan)` is no explorer, though it has the name of one."""
+    named = re.compile(rf"^({'|'.join({one.explorer for one in SUBJECTS.values()})})\(", re.MULTILINE)
+    own: set[str] = set()
     for place, cell in enumerate(cells):
-        if cell["cell_type"] == "code" and named.search("".join(cell["source"])):
-            yield place
+        if cell["cell_type"] == "code":
+            text = "".join(cell["source"])
+            own |= assigned(ast.parse(text))
+            if set(named.findall(text)) - own:
+                yield place

@@ -28,6 +28,11 @@ def used(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
+def assigned(tree: ast.AST) -> set[str]:
+    """Names that an assignment gives a meaning."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
 def made(tree: ast.AST) -> set[str]:
     """Names that are given a meaning anywhere within, or whose content may be changed there."""
     found: set[str] = set()
