@@ -193,7 +193,7 @@ def test_the_keyboard_alone_runs_on_a_device(shown: Page) -> None:
     expect(number(shown, "seconds", "measured")).to_contain_text("30 ms")
     expect(shown.locator(".mw-run-text")).to_contain_text("run on the device 20")
     shown.wait_for_function(QUIET, timeout=30_000)
-    for _ in range(4):  # past the menu of details or not, the run that ended can be brought back
+    for _ in range(8):  # past details and saving or not, the run that ended can be brought back
         if shown.evaluate("() => !!document.activeElement.dataset?.pick"):
             break
         shown.keyboard.press("Tab")
