@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from docs.signatures import one_line, signature, text  # noqa: E402
+from docs.writing import write  # noqa: E402
 
 FOLDER = ROOT / "docs" / "api"
 PUBLIC = ("mtfcore", "mtfcore.costs", "mtfcore.model", "mtfcore.schedules", "widgets")  # packages with public names
@@ -197,12 +198,8 @@ def cell(value: Any) -> str:
 
 def main() -> None:
     """Write the pages that changed, and say which."""
-    FOLDER.mkdir(exist_ok=True)
     for name, content in pages().items():
-        path = FOLDER / name
-        if not path.exists() or path.read_text(encoding="utf-8") != content:
-            path.write_text(content, encoding="utf-8", newline="\n")
-            print("wrote", path.relative_to(ROOT))
+        write(FOLDER / name, content)
 
 
 if __name__ == "__main__":

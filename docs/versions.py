@@ -11,6 +11,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from docs.writing import write
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, SEEN = ROOT / "docs" / "versions.md", ROOT / "docs" / "versions_seen.json"
 HEAD = """<!-- Made by `make docs` from pyproject.toml and docs/versions_seen.json; change those, not this file. -->
@@ -57,11 +59,4 @@ def _pinned(project: dict, name: str) -> str:
 
 def main() -> None:
     """Write the page if it changed."""
-    new = page()
-    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != new:
-        PAGE.write_text(new, encoding="utf-8", newline="\n")
-        print("wrote", PAGE.relative_to(ROOT))
-
-
-if __name__ == "__main__":
-    main()
+    write(PAGE, page())

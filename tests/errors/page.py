@@ -1,15 +1,13 @@
-"""docs/errors.md: what each wrong call of the catalogue says, made by making the calls.
-
-    python -m errors.page            # in tests/; what `make docs` runs
+"""docs/errors.md: what each wrong call of the catalogue says, made by making the calls, by `make docs`.
 
 Next file to read: `reached`.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
+
+from docs.writing import write
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errors.md"
@@ -49,14 +47,4 @@ def page() -> str:
 
 def main() -> None:
     """Write the page if it changed."""
-    new = page()
-    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != new:
-        PAGE.write_text(new, encoding="utf-8", newline="\n")
-        print("wrote", PAGE.relative_to(ROOT))
-
-
-if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-    # What tests have too: the messages name how many devices there are.
-    os.environ |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "64", "JAX_NUMPY_DTYPE_PROMOTION": "strict"}
-    main()
+    write(PAGE, page())
