@@ -62,6 +62,14 @@ def test_a_mesh_axis_cuts_every_tensor_at_once(shown: Page) -> None:
     assert ask(shown, "e.value['mesh']") == [4, 2, 2]
 
 
+def test_slices_of_many_devices_are_grey_until_the_hand_lets_go(shown: Page) -> None:
+    do(shown, "e.top.press({'y': 64}, released=False)")
+    expect(shown.locator(".mw-stale .mw-slices")).to_have_count(1)
+    do(shown, "e.top.press({'y': 64})")
+    expect(shown.locator(".mw-stale .mw-slices")).to_have_count(0)
+    expect(shown.locator(".mw-slices [data-tensor=mesh]")).to_have_attribute("data-pieces", "256")
+
+
 def test_run_performs_the_layer_and_says_what_was_checked(shown: Page) -> None:
     do(shown, "e.state = {**e.state, 'layout': 'ws2d'}")
     expect(shown.locator(CHART)).to_have_attribute("data-chosen", "ws2d")

@@ -147,6 +147,20 @@ def test_a_step_of_the_slider_is_one_event_and_one_message():
     assert explorer.kind == "ok" and len(events) == len(pushed) == 1 and explorer.value["tokens"] == 1024
 
 
+def test_slices_of_many_devices_are_grey_until_the_hand_lets_go():
+    explorer = feedforward(y=8)
+    explorer.top.press({"y": 16}, released=False)
+    mesh = explorer.slices.drawing["panels"][0]["facts"]
+    assert explorer.value["devices"] == 256 != len(mesh["holds"]) and "mw-stale" in explorer.sliced._dom_classes
+    explorer.top.press({"y": 16})
+    mesh = explorer.slices.drawing["panels"][0]["facts"]
+    assert len(mesh["holds"]) == 256 and "mw-stale" not in explorer.sliced._dom_classes
+    explorer.top.press({"y": 32}, released=False)
+    explorer.top.press({"y": 2}, released=False)  # few enough to be drawn at once
+    assert len(explorer.slices.drawing["panels"][0]["facts"]["holds"]) == 32
+    assert "mw-stale" not in explorer.sliced._dom_classes
+
+
 def test_the_ground_of_the_chart_stands_still_while_the_batch_moves():
     grounds = set()
     for batch in (1, 64, 8192):

@@ -69,13 +69,14 @@ class FeedforwardExplorer(OnDevice, Frame):
         view.on_pick(self._picked)
         self.slices, self.steps, self.small = SlicesView(), StepsView(), LayerRun()
         self.steps.observe(lambda change: self.look("step", change.new), "step")
-        self.below = ipywidgets.VBox([self.slices, self.steps])
+        self.sliced = ipywidgets.VBox([self.slices])  # an anywidget alone does not take on a class
+        self.below = ipywidgets.VBox([self.sliced, self.steps])
         return view
 
     def close(self) -> None:
         self.asking.stop()
         self.small.close()
-        close_all(self.slices, self.steps, self.below)
+        close_all(self.slices, self.sliced, self.steps, self.below)
         if self.opened is not None:
             self.opened.close()
         super().close()
@@ -127,6 +128,8 @@ class FeedforwardExplorer(OnDevice, Frame):
             self.asking.latest(lambda settings: work_out(settings["chart"]), state)
         if facts["devices"] <= MOST_LIVE or not self.slices.drawing["panels"]:
             self._show_slices()
+        else:
+            self.sliced.add_class("mw-stale")  # they are of earlier settings until the hand lets go
         rows = facts["program"]["steps"]
         at = min(max(state["step"], 0), max(len(rows) - 1, 0))
         with self.following(), self.steps.hold_sync():
@@ -137,6 +140,7 @@ class FeedforwardExplorer(OnDevice, Frame):
             self.steps.step = at
 
     def _show_slices(self) -> None:
+        self.sliced.remove_class("mw-stale")
         chosen, mesh = self.value["chosen"], mesh_of(self.state)
         self.slices.show(mesh_facts(mtf.Mesh(mesh_text(mesh))), lying(chosen, layer_of(self.state), mesh))
 

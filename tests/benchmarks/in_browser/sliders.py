@@ -24,7 +24,7 @@ from .subjects import SUBJECTS, Choose, Move, Slide, Subject, Walk
 
 WATCH = (Path(__file__).parent / "watch.js").read_text(encoding="utf-8")
 MOVES = 40  # of each explorer, over all its controls
-PACE = [200, 100, 4000]  # milliseconds: between moves at least; without a change until settled; at most
+PACE = [200, 200, 4000]  # milliseconds: between moves at least; without a change until settled; at most
 STEPS_OF_A_DRAG, SECONDS_OF_A_STEP = 60, 0.016
 REST_MS = 1500  # what a release has started gets so long, then it is stopped
 

@@ -69,14 +69,15 @@ def _slides(*names: str) -> tuple[Slide, ...]:
 
 HOPS = Slide("hop", ".mw-live .mw-hop-bar input[type=range]")
 STEPS = Walk("steps", ".mw-program-view .mw-steps", ("ArrowDown", "ArrowUp"))
-DEVICES = Walk("devices", ".mw-slices .mw-slot[role=application]")
+DEVICES = Walk("devices", ".mw-slices .mw-slot[role=application]", ("ArrowDown", "ArrowUp"))
 LARGE = 'slices("B:64 E:4096 F:16384", "x:4 y:4 z:4", "B:x F:zy", tensors="x: B E; w: E F; h: B F")'
 RECORD = "palm-540b/decode/64@2079/ws2d-batch/int8/v4:4x4x4/x4y4z4"  # answers without a compiler
 
 SUBJECTS: dict[str, Subject] = {
-    "slices": Subject("slices()", (*_slides("axis.rows", "axis.cols", "size.batch"), DEVICES)),
+    # walks come first: sliders may end at what is refused, where a walk shows nothing
+    "slices": Subject("slices()", (DEVICES, *_slides("axis.rows", "axis.cols", "size.batch"))),
     "slices of 64 devices": Subject(LARGE, _slides("axis.x", "axis.z", "size.E")),
-    "program": Subject("program()", (*_slides("axis.rows", "axis.cols", "size.batch"), STEPS)),
+    "program": Subject("program()", (STEPS, *_slides("axis.rows", "axis.cols", "size.batch"))),
     "traffic": Subject("traffic()", (*_slides("n_bytes", "axis.x"), HOPS)),
     "traffic of 64 devices": Subject('traffic("all_reduce", "x:4 y:4 z:4")', (*_slides("n_bytes", "axis.y"), HOPS)),
     "layouts": Subject("layouts()", _slides("batch", "rows", "cols", "hidden")),

@@ -1,20 +1,23 @@
 // Runs in the page: notes when a hand moves something, and when the picture that belongs to it has been painted.
 //
-// A picture's signature is all that its live views hold, the sentence, and whether it is dimmed. It is read in an
+// A picture's signature is all that its live views hold, the sentence, and how many parts are dimmed. What a dimmed
+// part holds is left out: it says itself that it is of earlier settings. A signature is read in an
 // animation frame after the document has changed; when the next frame begins the changed document has been painted, and
 // that moment is noted with the signature. A stale frame cannot pass for the new picture: its signature is the old one.
 (() => {
-  const PICTURE = ".mw-live:not(.mw-top)", known = new Map(), frames = [];
+  const PICTURE = ".mw-live:not(.mw-top)", DIMMED = ".mw-dim, .mw-stale", known = new Map(), frames = [];
   let dirty = true, last = -1, changed = performance.now(), input = null, number = 0, before = null;
   const parts = selector => [...document.querySelectorAll(selector)];
   const state = () => parts(".mw-bottom .mw-state").map(box => box.value).join("\n");
+  // the settings, and the device that a walk through the mesh has chosen, which is none of them
+  const place = () => [state(), ...parts(".mw-live.mw-slices").map(view => view.dataset.device)].join("\n");
   const numbered = text => { if (!known.has(text)) known.set(text, known.size); return known.get(text); };
   // names drawn by lot at each drawing say nothing about the picture
   const plain = text => text.replace(/(id="|url\(#|url\(&quot;#|trace)[\w-]*/g, "$1");
   function signature() {
-    const pictures = parts(PICTURE).map(view => plain(view.innerHTML));
+    const pictures = parts(PICTURE).map(view => view.closest(DIMMED) ? "of earlier settings" : plain(view.innerHTML));
     const words = parts(".mw-bottom .mw-says").map(says => says.innerHTML);
-    return [...pictures, ...words, parts(".mw-dim, .mw-stale").length].join("\n");
+    return [...pictures, ...words, parts(DIMMED).length].join("\n");
   }
   function look() {
     if (dirty) {
@@ -46,7 +49,7 @@
     };
     while (!done(performance.now())) await new Promise(requestAnimationFrame);
     return { moved: number > before.number, at: input?.at, value: input?.value, was: before.picture, is: last,
-      frames: frames.slice(before.frames), state: state() };
+      frames: frames.slice(before.frames), state: place() };
   }
   const begin = () => { before = { number, frames: frames.length, picture: last, state: state() }; };
   window.meshworkSpeed = { begin, settled };
