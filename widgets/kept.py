@@ -12,14 +12,12 @@ live view take turns.
 
 from __future__ import annotations
 
-from IPython.display import display
-
 from widgets.cells import adopt, running_cell
 from widgets.parts import Part
 from widgets.queue import Pacer
 from widgets.saved import Sizes, file_name, live_drawings, poster, still_drawings, table_svg
 from widgets.shown import Shown
-from widgets.static import StillPage, still_html
+from widgets.static import StillPage, show_live, still_html
 
 
 class Kept(Part):
@@ -35,13 +33,16 @@ class Kept(Part):
 
     def saved(self, kind: str, live: Sizes = ()) -> dict[str, str]:
         """A file for the page to save as "png" or "svg"; `live` has the sizes of what only the page can draw."""
-        picture = ""
+        picture = self._drawing()
         if self._shown is not None:
-            picture = self.svg() or still_drawings(self.still(self._shown))
             picture = picture or live_drawings(live) or table_svg(self._shown.table)
         call = " ".join(self.code.partition("\n")[2].split()).replace("( ", "(").replace(", )", ")")
         text = poster(picture, self.question, call, self.sentence)
         return {"name": f"{file_name(self.call, self.code)}.{kind}", "kind": kind, "text": text}
+
+    def _drawing(self) -> str:
+        """The picture as one `<svg>`, where one can be had without the page."""
+        return (self.svg() or still_drawings(self.still(self._shown))) if self._shown is not None else ""
 
     def keep_still(self) -> None:
         """Make the page ready."""
@@ -55,13 +56,14 @@ class Kept(Part):
     def _still_text(self) -> str:
         table = self._shown.table if self._shown else ()
         picture = self.still(self._shown) if self._shown else ""
-        return still_html(self.question, picture, self.sentence, table, self.code)
+        file = poster(drawing, "", "", "") if (drawing := self._drawing()) else ""
+        return still_html(self.question, picture, self.sentence, table, self.code, file)
 
     def _ipython_display_(self) -> None:
         """First the still page, then the live view, which hides it while alive."""
         adopt(self, running_cell())
         self._page.show(self._still_text())
-        display({**self._repr_mimebundle_(), "text/plain": self.code, "text/html": "<!-- live view -->"}, raw=True)
+        show_live(self, self.code)
 
     def __repr__(self) -> str:
         return self.code

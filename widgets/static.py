@@ -1,8 +1,12 @@
 """The still picture that stays in a notebook's output when nothing is alive behind it.
 
 An explorer puts two outputs into its cell: first this page, then the live view. While the live view is connected,
-the style below hides the page; without a kernel, in an untrusted notebook, or in an HTML export, the page shows and
-the empty live view is hidden. It is style alone, no script: `:has` asks whether a live view stands next to it.
+the style below hides the page; without a kernel, or in an HTML export, the page shows and the empty live view is
+hidden. It is style alone, no script: `:has` asks whether a live view stands next to it.
+
+JupyterLab takes styles and drawings out of a file that it does not trust, as a student's is on a teacher's machine,
+and leaves the words of the drawings. So a drawing stands in the page twice: as it is, hidden until the style shows
+it, and as an image, which needs neither and which the style hides.
 
     live = StillPage()
     live.show(html)          # display, first time
@@ -13,10 +17,13 @@ Next file to read: `frame`.
 
 from __future__ import annotations
 
+import base64
 import html
 import pathlib
+import re
 from collections.abc import Sequence
 
+import ipywidgets
 from IPython.display import HTML, DisplayHandle, display
 
 from widgets.numbers import tagged_html
@@ -32,6 +39,7 @@ FORM_SWITCH = (
     f"{_CHILD}:has(+ {_CHILD} {_FORM}) .mw-again{{display:none}}"
     f"{_CHILD}:has(.mw-again) + {_CHILD}:has(.jupyter-widgets, .jp-RenderedText):not(:has({_FORM})){{display:none}}"
 )
+TRUSTED = ".mw-still .mw-drawn[hidden]{display:block!important}.mw-still .mw-plain{display:none}"
 STYLE = (pathlib.Path(__file__).parent / "views" / "frame.css").read_text(encoding="utf-8")
 GO_LIVE = "Run this cell to go live."
 
@@ -55,16 +63,39 @@ def sentence_html(text: str) -> str:
     return "\n".join(f'<code class="mw-caret">{line}</code>' if at in carets else line for at, line in enumerate(shown))
 
 
-def still_html(question: str, picture: str, sentence: str, table: Table, code: str) -> str:
-    """The page: question, picture (safe HTML), sentence, and the table and the call folded away."""
+def still_html(question: str, picture: str, sentence: str, table: Table, code: str, file: str = "") -> str:
+    """The page: question, picture (safe HTML), sentence, and the table and the call folded away.
+
+    `file` is the picture as one SVG file, for a place that does not trust the page.
+    """
+    shown = picture
+    if file:
+        shown = f'<div class="mw-drawn" hidden="hidden">{picture}</div>{image_html(file, question)}'
     return (
-        f'<div class="mw mw-still"><style>{SWITCH}{STYLE}</style>'
-        f'<div class="mw-question">{html.escape(question)}</div>{picture}'
+        f'<div class="mw mw-still"><style>{SWITCH}{TRUSTED}{STYLE}</style>'
+        f'<div class="mw-question">{html.escape(question)}</div>{shown}'
         f'<div class="mw-says">{sentence_html(sentence)}</div>'
         f'<details class="mw-details"><summary>Details: table, code</summary>'
         f'<pre class="mw-code">{html.escape(code)}</pre><div class="mw-table">{table_html(table)}</div></details>'
         f"<div><em>{GO_LIVE}</em></div></div>"
     )
+
+
+def image_html(file: str, alt: str) -> str:
+    """An SVG file as an image: no browser runs or fetches anything for one."""
+    data = base64.b64encode(file.encode()).decode()
+    return f'<img class="mw-plain" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def without_images(page: str) -> str:
+    """A page for a place that keeps its drawings."""
+    return re.sub(r'<img class="mw-plain"[^>]*>', "", page)
+
+
+def show_live(widget: ipywidgets.Widget, text: str) -> None:
+    """A live view as an output; without its kernel nothing stands there, and `text` where there is no HTML."""
+    kinds = {**widget._repr_mimebundle_(), "text/plain": text, "text/html": "<!-- live view -->"}
+    display(kinds, raw=True)
 
 
 def above_form(page: str, purpose: str) -> str:

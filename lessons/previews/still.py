@@ -15,7 +15,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from lessons import notebooks
-from widgets.static import GO_LIVE
+from widgets.static import GO_LIVE, without_images
 
 LIVE = "application/vnd.jupyter.widget-view+json"
 SCRIPTED = "This picture is drawn by a script, so it shows in JupyterLab only."
@@ -50,7 +50,7 @@ def _shown(output: NotebookNode) -> NotebookNode | None:
     if "<script" in output.data.get("text/html", ""):
         output.data = {"text/plain": SCRIPTED}
     if "text/html" in output.data:
-        output.data["text/html"] = output.data["text/html"].replace(GO_LIVE, GOES_LIVE)
+        output.data["text/html"] = without_images(output.data["text/html"]).replace(GO_LIVE, GOES_LIVE)
     return output
 
 

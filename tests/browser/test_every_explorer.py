@@ -265,9 +265,14 @@ def test_nothing_moves_by_itself_for_who_asks_for_less_motion(every: Page) -> No
 # ---- the file, opened again -----------------------------------------------------------------------------------------
 
 REOPENED = """() => [...document.querySelectorAll(".mw-still")].map(page => {
-  const high = page.getBoundingClientRect().height, drawn = page.querySelectorAll("svg, table").length;
-  return { high, drawn, says: page.querySelector(".mw-says").textContent };
+  const high = page.getBoundingClientRect().height, seen = part => part.getClientRects().length > 0;
+  const drawn = [...page.querySelectorAll("svg")].filter(seen).length, poster = page.querySelector("img.mw-plain");
+  const table = page.querySelectorAll("table").length, wide = page.closest(".jp-OutputArea").clientWidth;
+  const image = poster && seen(poster) ? [poster.naturalWidth, poster.getBoundingClientRect().width <= wide] : null;
+  const cut = page.querySelector(".mw-drawn"), loose = cut !== null && seen(cut) && !drawn && !table;
+  return { high, drawn, table, image, loose, says: page.querySelector(".mw-says").textContent };
 })"""
+NO_KERNEL = {"name": "elsewhere", "display_name": "Elsewhere", "language": "other"}
 
 
 @contextlib.contextmanager
@@ -281,25 +286,44 @@ def fresh_page(browser: Browser) -> Iterator[tuple[Page, Watch]]:
     assert not watch.outside and not watch.crashes
 
 
-def test_a_saved_notebook_reopens_with_pictures_and_without_errors(every: Page, browser: Browser, lab: Lab) -> None:
-    """U03, U04: trusted, and as a stranger's file; small enough to hand in."""
+def close_with(every: Page, lab: Lab) -> None:
+    """Save the notebook of all explorers, and copies as a stranger's file gets here: its signature is unknown."""
     every.evaluate("async () => { await jupyterapp.commands.execute('docmanager:save'); }")
     file = lab.root / "every.ipynb"
     assert file.stat().st_size < 1_500_000, "a notebook of all explorers"
     book = nbformat.read(file, as_version=4)
     assert "widgets" not in book.metadata
-    book.cells[0].source += "\n# from a stranger"  # so its signature is unknown
+    book.cells[0].source += "\n# from a stranger"
     book.cells[0].outputs[0].metadata["from"] = "a stranger"
     nbformat.write(book, lab.root / "stranger.ipynb")
+    book.metadata["kernelspec"] = NO_KERNEL
+    del book.metadata["language_info"]
+    nbformat.write(book, lab.root / "no_kernel.ipynb")
     every.evaluate("async () => { await jupyterapp.shell.currentWidget.sessionContext.shutdown(); }")
-    for name in (file.name, "stranger.ipynb"):
+
+
+def test_a_saved_notebook_reopens_with_pictures_and_without_errors(every: Page, browser: Browser, lab: Lab) -> None:
+    """U03, U04: trusted; as a stranger's file, without the drawings; without any kernel. Small enough to hand in."""
+    close_with(every, lab)
+    for name in ("every.ipynb", "stranger.ipynb", "no_kernel.ipynb"):
         with fresh_page(browser) as (page, watch):
             open_notebook(page, lab, name)
-            wait_ready(page)  # a kernel that knows nothing of these explorers
+            if name == "no_kernel.ipynb":
+                page.locator(".jp-Dialog").get_by_role("button", name="No Kernel").click()
+                expect(page.locator(".jp-Toolbar-kernelName").locator("visible=true")).to_have_text("No Kernel")
+            else:
+                wait_ready(page)  # a kernel that knows nothing of these explorers
             expect(page.locator(".mw-still")).to_have_count(len(EXPLORERS) + 1)
-            pages = page.evaluate(REOPENED)
-            poor = [each for each in pages[:-1] if each["high"] < 200 or not each["drawn"] or not each["says"]]
+            page.wait_for_function("() => [...document.querySelectorAll('img.mw-plain')].every(each => each.complete)")
+            *pages, _ = page.evaluate(REOPENED)
+            poor = [each for each in pages if each["high"] < 200 or each["loose"] or not each["says"]]
             assert not poor, (name, poor)
+            if name == "every.ipynb":
+                assert not any(each["image"] for each in pages) and all(
+                    each["drawn"] or each["table"] for each in pages
+                )
+            else:
+                assert all(each["image"] and each["image"][0] >= 300 and each["image"][1] for each in pages), pages
             for words in ("Loading widget", "Error displaying widget", "Error creating widget"):
                 expect(page.get_by_text(words).locator("visible=true")).to_have_count(0)
             # JupyterLab's own line about a widget whose kernel is gone; nothing of it is in the page

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import re
+
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 
 from widgets.cells import adopt
-from widgets.static import GO_LIVE, sentence_html, still_html, table_html
+from widgets.static import GO_LIVE, sentence_html, still_html, table_html, without_images
 
 TABLE = [("device", "holds"), ("0", "<b> 16 KiB [modelled]")]
 
@@ -19,6 +22,16 @@ def test_page_says_everything_without_a_kernel():
     for part in ("Which &lt;slice&gt;?", "<svg/>", tag, "slices()", GO_LIVE, "<table>"):
         assert part in page
     assert "<script" not in page
+
+
+def test_a_drawing_stands_twice_so_that_one_shows_where_style_and_drawings_are_taken_out():
+    page = still_html("Which <slice>?", "<svg>cols:2</svg>", "said", TABLE, "slices()", "<svg>cols:2</svg>")
+    assert '<div class="mw-drawn" hidden="hidden"><svg>cols:2</svg></div>' in page and ".mw-drawn[hidden]{" in page
+    (image,) = re.findall(r"<img [^>]*>", page)
+    data = image.partition("base64,")[2].partition('"')[0]
+    assert base64.b64decode(data) == b"<svg>cols:2</svg>" and 'alt="Which &lt;slice&gt;?"' in image
+    assert without_images(page).count("cols:2") == 1 and "<img" not in without_images(page)
+    assert "<img" not in still_html("How?", "<p>no drawing</p>", "said", TABLE, "f()")
 
 
 def test_tables_are_escaped_and_have_heads():

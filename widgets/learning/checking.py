@@ -23,7 +23,7 @@ import ipywidgets
 from IPython.display import display
 
 from widgets.numbers import count
-from widgets.static import above_form
+from widgets.static import above_form, show_live
 
 from .exercises import AnswerFailed, Case, Exercise, NotYet, WrongAnswer, asked, find
 from .kinds import clipped
@@ -124,7 +124,7 @@ class Report:
         page = self._repr_html_() if self.passed else above_form(self._repr_html_(), "again for help")
         display({"text/html": page, "text/plain": repr(self)}, raw=True)
         if not self.passed:
-            display(self.widget())
+            show_live(self.widget(), "")
 
 
 class Check:

@@ -18,7 +18,7 @@ from typing import Any
 import ipywidgets
 from IPython.display import HTML, DisplayHandle, display
 
-from widgets.static import above_form
+from widgets.static import above_form, show_live
 
 from .progress import Progress
 
@@ -106,7 +106,7 @@ class Prediction:
     def _ipython_display_(self) -> None:
         """The question as plain HTML, which a notebook without a kernel still shows; the form below it."""
         display(HTML(above_form(f"<p><b>Predict.</b> {escape(self.question)}</p>", "to answer")))
-        display(self.widget())
+        show_live(self.widget(), "")
 
     def __repr__(self) -> str:
         answer = "not answered" if self.answer is None else _with_unit(self.answer, self.unit)

@@ -19,7 +19,7 @@ from IPython.display import display
 from mtfcore.errors import expect
 from mtfcore.numbers import count
 from widgets.numbers import tagged_html
-from widgets.static import above_form
+from widgets.static import above_form, show_live
 
 from .export import LONGEST_NAME, Exported, exported, write
 from .outline import Asked
@@ -94,7 +94,7 @@ class View:
     def _ipython_display_(self) -> None:
         page = above_form(self._repr_html_(), "to see it as it is now, and to export it")
         display({"text/html": page, "text/plain": repr(self)}, raw=True)
-        display(self.widget())
+        show_live(self.widget(), "")
 
 
 def cells(row: Standing) -> tuple[str, ...]:
