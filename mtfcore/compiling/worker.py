@@ -121,14 +121,11 @@ def lowering(request: dict[str, Any], mesh: Any) -> Any:
 
     program, donate = request["program"], tuple(request["donate"])
     run = Run(program, mesh)
+    fn = partitioned(program, mesh).fn if request["partitioned"] else run.fn
     places = [jax.sharding.NamedSharding(mesh, port.sharding.partition_spec()) for port in program.inputs]
-    if not request["partitioned"]:
-        given = tuple(n for n, port in enumerate(program.inputs) if port.name in donate)
-        laid = [at if n in given else laid_out(at) for n, at in enumerate(places)]
-        return jax.jit(run.fn, in_shardings=laid, donate_argnums=given).lower(*run.shapes)
-    shapes = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=at) for s, at in zip(run.shapes, places, strict=True)]
     given = tuple(n for n, port in enumerate(program.inputs) if port.name in donate)
-    return jax.jit(partitioned(program, mesh).fn, donate_argnums=given).lower(*shapes)
+    laid = [at if n in given else laid_out(at) for n, at in enumerate(places)]
+    return jax.jit(fn, in_shardings=laid, donate_argnums=given).lower(*run.shapes)
 
 
 def laid_out(at: Any) -> Any:

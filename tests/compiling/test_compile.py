@@ -128,8 +128,11 @@ def test_too_large_a_program_is_refused_with_its_bytes():
 
 
 def check_partitioned(explicit: CompiledReport, theirs: CompiledReport) -> None:
-    """The compiler's own choice of collectives sends no less, and starts from the same memory."""
-    assert theirs.partitioned and theirs.memory.arguments == explicit.memory.arguments
+    """The compiler's own choice of collectives sends no less, and starts from the same memory.
+
+    Either may order an argument's dimensions as it likes, so their padding to tiles differs: 0.2 % for PaLM's decode.
+    """
+    assert theirs.partitioned and theirs.memory.arguments == pytest.approx(explicit.memory.arguments, rel=0.005)
     assert explicit.link_bytes <= theirs.link_bytes == theirs.counts.link_bytes
 
 
