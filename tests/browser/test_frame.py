@@ -11,6 +11,7 @@ from explorer_page import (
     contrasts,
     control,
     do,
+    drag,
     open_explorer,
     set_number,
     shared_page,
@@ -160,6 +161,35 @@ def test_an_impossible_value_clamps_and_says_so(measuring):
     says = measuring.locator(".mw-bottom .mw-says")
     expect(says).to_contain_text("Size 3000000 is not possible here; 1048576 is the nearest.")
     assert ask(measuring, "len(seen)") == 1
+
+
+SLOW = """
+drawn, at_once = [], Measuring.draw
+def slow_draw(self, **state):
+    time.sleep(0.5)
+    drawn.append(state["size"])
+    return at_once(self, **state)
+Measuring.draw = slow_draw
+"""
+
+
+def test_a_slow_kernel_is_asked_for_the_newest_only_and_the_handle_stays_at_the_hand(measuring):
+    """U01: thirteen moves in less time than one answer takes; two or three are asked, the last is shown."""
+    slider = control(measuring, "size", "input[type=range]")
+    do(measuring, SLOW)
+    try:
+        slider.evaluate("e => { window.places = []; e.addEventListener('input', () => places.push(e.value)); }")
+        drag(measuring, slider, 0.75)
+        at = slider.input_value()
+        for _ in range(8):  # while the kernel answers earlier moves
+            assert slider.input_value() == at, "an earlier answer took the handle from the hand"
+            measuring.wait_for_timeout(100)
+        expect(measuring.locator(".drawn")).to_have_text(str(2 ** int(at)))
+        measuring.wait_for_timeout(1200)
+        moves, sizes = measuring.evaluate("places.length"), ask(measuring, "drawn")
+        assert sizes[-1] == 2 ** int(at) and len(sizes) <= 4 < moves, (sizes, moves)
+    finally:
+        do(measuring, "Measuring.draw = at_once")
 
 
 def test_a_stopped_kernel_is_said(measuring):
