@@ -4,7 +4,7 @@
     python setup_lab.py class        # own this machine's TPU or GPU for a class (--on simulated, --port 9000)
     python setup_lab.py test         # all tests but the long ones; further words go to pytest
     python setup_lab.py update       # take the newest lessons; what you typed into a notebook is kept beside it
-    python setup_lab.py test-long | bench | speed | lint | lessons | docs | peers | bundle | versions
+    python setup_lab.py test-long | bench | speed | lint | lessons | previews | docs | peers | bundle | versions
 
 `peers` builds another engine into .peers, for comparisons; nothing else needs it. `bundle` writes a folder from which a
 room without a network installs; `versions` runs tests with the oldest and the newest JAX and widgets. The first run of

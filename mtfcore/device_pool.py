@@ -171,7 +171,7 @@ def idle_note(mesh: Mesh, total: int, kind: str) -> str:
 
 
 def inside(jax_mesh: Any) -> contextlib.AbstractContextManager:
-    """Where JAX sees our mesh, whatever mesh a notebook has set around the call (case S18); None: no mesh of ours."""
+    """Where JAX sees our mesh, whatever mesh a notebook has set around the call; None: no mesh of ours."""
     import jax
 
     set_around = not jax.sharding.get_abstract_mesh().empty

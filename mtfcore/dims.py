@@ -86,7 +86,7 @@ def _one(entry: Dim | str | tuple[str, int]) -> Dim:
 
 
 def repeated_names(names: Iterable[str]) -> list[str]:
-    """A fault for each name that stands twice in one tensor, with the rename that mends it (case S02)."""
+    """A fault for each name that stands twice in one tensor, with the rename that mends it."""
     return [
         f"dimension {name!r} stands {count} times in one tensor; rename one of them, e.g. {name!r} and '{name}_out' "
         "(two names may lie on different mesh axes, so each needs its own layout rule)"

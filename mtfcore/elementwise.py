@@ -62,7 +62,7 @@ ON_BOOL = ("identity", "barrier", "cast", "where", "equal", "logical_and", "logi
 def elementwise(fn: str, *operands: Any, out: str | None = None) -> Tensor:
     """Apply an elementwise function by name; numbers are constants, a missing dimension broadcasts.
 
-    The result has the dimensions of the operand that has them all; where none has, `out` must name them (case S09).
+    The result has the dimensions of the operand that has them all; where none has, `out` must name them.
     """
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:

@@ -101,7 +101,7 @@ class Layout:
         return Sharding.of(dims, on)
 
     def missing_axes(self, mesh: Mesh, names: Iterable[str] | None = None) -> list[str]:
-        """One sentence for each rule whose axis the mesh lacks (case S06).
+        """One sentence for each rule whose axis the mesh lacks.
 
         `names`: the dimensions that count, all if not given; `mesh`: the mesh.
 

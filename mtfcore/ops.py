@@ -94,7 +94,7 @@ def out_dims(graph: Graph, out: str, known: Mapping[str, Dim], about: str) -> tu
 
 
 def same_sizes(tensors: Sequence[Tensor], about: str, skip: str = "") -> dict[str, Dim]:
-    """Name → dimension over all operands; refuses one name with two sizes (case S09)."""
+    """Name → dimension over all operands; refuses one name with two sizes."""
     found: dict[str, Dim] = {}
     faults = []
     for dim in itertools.chain(*[t.dims for t in tensors]):

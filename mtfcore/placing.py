@@ -39,7 +39,7 @@ def placed_by(dims: tuple[Dim, ...], items: tuple[Item, ...]) -> tuple[tuple[Dim
 
 
 def axis_twice(names: tuple[str, ...], axes: tuple[Axes, ...], partial: Axes = ()) -> list[str]:
-    """A fault for each mesh axis used twice in one tensor, partial sums included (case S03)."""
+    """A fault for each mesh axis used twice in one tensor, partial sums included."""
     places = defaultdict(list)
     for name, on in (*zip(names, axes, strict=True), (PARTIAL, partial)):
         for axis in on:
@@ -53,7 +53,7 @@ def axis_twice(names: tuple[str, ...], axes: tuple[Axes, ...], partial: Axes = (
 
 
 def uneven(dim: Dim, on: Axes, mesh: Mesh) -> list[str]:
-    """A fault if a size does not divide over its axes, with the neighbours that do (case S01)."""
+    """A fault if a size does not divide over its axes, with the neighbours that do."""
     parts = mesh.group_size(on)
     if dim.size is None or dim.size % parts == 0:
         return []

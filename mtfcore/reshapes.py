@@ -42,7 +42,7 @@ def reshape(t: Tensor, dims: str, out: str | None = None) -> Tensor:
 
     Raises `LayoutError` for other numbers of elements, or an axis that would straddle a boundary and cannot be moved.
 
-    Source: arXiv 1811.02084, section 4.
+    Source: arXiv 1811.02084, section 6.1.
 
         >>> mtf.reshape(x, "batch outer:2 inner:2")
         reshape(x)[batch:8, outer:2, inner:2]
@@ -111,7 +111,7 @@ def merge(t: Tensor, dims: str, into: str, out: str | None = None) -> Tensor:
 
     Raises `LayoutError` for names that it lacks or that are taken.
 
-    Source: arXiv 1811.02084, section 4 (reshape).
+    Source: arXiv 1811.02084, section 6.1 (reshape).
 
         >>> mtf.merge(x, "batch io", "all")
         reshape(x)[all:32]

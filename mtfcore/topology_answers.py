@@ -6,8 +6,8 @@
     LayoutError: no topology 'v4:3x5x7': v4 comes in grids of …; nearest: 'v4:4x4x8' (128 chips, 128 devices, …), …
 
 Every slice is told with its chips, its devices (what JAX counts: on v2, v3 and v7x the cores of one chip are devices of
-their own, the last axis of the grid), its grid, and which axes wrap. Case: a v5p-8 is 4 chips, 2x2x1, without any ring
-(maxtext 790). Next file to read: `costs/links/wiring`.
+their own, the last axis of the grid), its grid, and which axes wrap: a v5p-8 is 4 chips, 2x2x1, without any ring.
+Next file to read: `costs/links/wiring`.
 """
 
 from __future__ import annotations

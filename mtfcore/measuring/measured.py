@@ -5,7 +5,7 @@
     print(found)                                     # in words: where, how often, compile time apart, checked how
 
 Times on simulated devices are those of this computer playing many devices: the words say so, and whatever would turn
-them into hardware speed (`mfu`, `total_seconds`) is None (cases R03 and R05). Next file to read: `places`.
+them into hardware speed (`mfu`, `total_seconds`) is None. Next file to read: `places`.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     found = mtf.measure(prog, on="simulated", repeats=3)       # this computer's time: it says so
     for now in measuring.steps(prog, on="simulated"): ...      # the same, with a stop before each part
 
-What case R04 asks for: inputs are made on the devices before the clock starts; compiling is timed apart; some runs come
-first and do not count; each repetition is waited for, and kept as it was; the answer is compared with the oracle before
-any time is shown. Inputs that a program updates in place (a cache, weights in training) are donated, as they are in
+Inputs are made on the devices before the clock starts; compiling is timed apart; some runs come first and do not count;
+each repetition is waited for, and kept as it was; the answer is compared with the oracle before any time is shown.
+Inputs that a program updates in place (a cache, weights in training) are donated, as they are in
 earnest: each repetition then begins with what the one before left, and the words say so.
 
 With fewer devices than the mesh needs, one device's share runs instead (`share`). Next file to read: `cutting`.

@@ -8,8 +8,8 @@
 
 Only what is new is read: the template's rendering of the whole conversation begins with the tokens that are kept, or
 else all is read again, and `note` says so. Heads that do not divide over the devices are padded, unless `pad="none"`
-asks for the refusal. Source: arXiv 2211.05102, section 1 (a chatbot's turn) and 4 (padded heads); its last lesson, 11,
-uses this. Next file to read: `chat_command`.
+asks for the refusal. Source: arXiv 2211.05102, section 1 (a chatbot's turn) and 4 (padded heads). Lesson 11 uses
+it. Next file to read: `chat_command`.
 """
 
 from __future__ import annotations

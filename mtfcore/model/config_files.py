@@ -8,7 +8,7 @@ num_key_value_heads, head_dim, vocab_size, max_position_embeddings, hidden_act, 
 tie_word_embeddings, biases. What changes values but no size (scaled rotary positions, a sliding window) is said in
 `left_out` and as a warning; other unknown names are warned of, all at once; with `strict=True` both are errors. A file
 is data: nothing in it is run, it may have a megabyte, and whatever cannot be is refused with every fault. How heads are
-shared is said by key and value heads alone; "groups" of any kind are refused (case C10). Next file to read:
+shared is said by key and value heads alone; "groups" of any kind are refused. Next file to read:
 `plain_json`.
 """
 

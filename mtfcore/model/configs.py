@@ -153,7 +153,7 @@ def _choice_faults(cfg: Config) -> list[str]:
 
 
 def _shape_faults(cfg: Config) -> list[str]:
-    """What does not fit together (case C10: only `kv_heads` says how heads are shared)."""
+    """What does not fit together; only `kv_heads` says how heads are shared."""
     faults = []
     if cfg.heads % cfg.kv_heads:
         few = range(1, min(cfg.heads, MOST_LISTED) + 1)

@@ -9,8 +9,8 @@
     'heads 9 → 12, key/value heads 3 → 4: +6.6% parameters, +6.6% FLOPs a token, +33.3% cache (modelled)'
 
 What a head of zeros says is multiplied by zeros in `wo`, so nothing of it arrives, whether it has keys of its own or
-shares those of others. A query head stands with its key head: of groups that grow each is filled up by itself. Case
-S17; source: 48 query heads over 64 chips, arXiv 2211.05102, section 4. Next file to read: `storing`.
+shares those of others. A query head stands with its key head: of groups that grow each is filled up by itself.
+Source: 48 query heads over 64 chips, arXiv 2211.05102, section 4. Next file to read: `storing`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 A block without pins is planned freely. With them the planner moves each operand where the pin has it, multiplies there,
 and moves the result: a partition is a table of such pins, and the block never asks for its name. Whole-number weights
 are moved as they are stored, one byte a number, and become floats where they are multiplied; their scales, one for each
-output, multiply the partial sums before these are added up, which is right because all devices have the same scales
-(case S14). Next file to read: `serving`, the second paper's partitions.
+output, multiply the partial sums before these are added up, which is right because all devices have the same scales.
+Next file to read: `serving`, the second paper's partitions.
 """
 
 from __future__ import annotations

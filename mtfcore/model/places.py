@@ -9,7 +9,7 @@ matrix, what heads cannot take goes to D, so that no device holds or multiplies 
 an axis that divides neither sequences nor heads goes to the queries' length in prefill: keys and values lie whole there
 anyway, and the sums over x are scattered as they would be into heads. In decode, where that length is 1, the devices
 along such an axis repeat each other's work. Grouped heads have two dimensions here, K and G, so that K may lie over z
-and G over y. Sources: arXiv 2211.05102, sections 3.2 and 3.3; cases C18 and C19. Next file to read: `reasons`, which
+and G over y. Sources: arXiv 2211.05102, sections 3.2 and 3.3. Next file to read: `reasons`, which
 says why a placement cannot be.
 """
 

@@ -9,7 +9,7 @@ A matrix w is stored as whole numbers with one scale for each output, w ≈ i8 �
 an output stands at ±127, so each is wrong by at most half a step, 1/254 of that largest. How much that is beside the
 weights as they are is what matters, and it differs from matrix to matrix: one large weight spoils its whole output.
 Logits are those of the whole model on whole arrays, with the weights as they are and as they come back from int8; all
-else is the same. Source: arXiv 2211.05102, section 3.6; case S14. Next file to read: `past`.
+else is the same. Source: arXiv 2211.05102, section 3.6. Next file to read: `past`.
 """
 
 from __future__ import annotations

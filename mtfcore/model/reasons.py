@@ -3,8 +3,8 @@
     >>> possible(mtf.model.config("palm-540b"), "wg_x", "heads", mtf.Mesh("x:4 y:4 z:4"), batch=2)
     ['batch 2 does not divide over x:4, as wg_x needs; nearest: batch=4, or ffn="ws2d", which cuts no batch']
 
-An empty list: it can. Nothing is planned for this, so a comparison may ask it for every candidate. Cases S01, S15, S17,
-C18. Next file to read: `head_padding`.
+An empty list: it can. Nothing is planned for this, so a comparison may ask it for every candidate.
+Next file to read: `head_padding`.
 """
 
 from __future__ import annotations

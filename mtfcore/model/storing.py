@@ -11,7 +11,7 @@ collective: `wkv` of wk and wv, `w_in_gate` of w_in and w_gate, with a dimension
 product on a CPU or GPU would first copy them. A matrix of whole numbers has one scale for each output: w ≈ i8 · scale,
 the largest of each output's weights at ±127. Tables, norms and
 biases stay floats. Grouped heads have two dimensions, K and G, where a parameter has H: the same elements. Sources:
-arXiv 2211.05102, sections 3.4 (fused) and 3.6 (int8); case S14. Next file to read: `quantising`.
+arXiv 2211.05102, sections 3.4 (fused) and 3.6 (int8). Next file to read: `quantising`.
 """
 
 from __future__ import annotations

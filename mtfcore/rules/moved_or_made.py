@@ -1,7 +1,7 @@
 """Operations that move a tensor, or make one: no operands that would have to meet first.
 
 A reshape carries axes through or moves first; a reshard is a move; random numbers and indices are made where they are
-wanted, so nothing is sent. Source: arXiv 1811.02084, section 4 (reshape). Next file to read: `operations`.
+wanted, so nothing is sent. Source: arXiv 1811.02084, section 6.1 (reshape). Next file to read: `operations`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A reshape (row-major, as in numpy) is cut into groups with equal products, such 
 hands axes outward in order; merging joins the outer dimension's axes, then the inner's. An inner dimension may
 keep its axes only if each outer one is cut to single rows. An axis that would straddle a boundary cannot be
 carried: the tensor is resharded first, by the cheapest way. Partial sums pass through. Source: the reshape cases
-of Mesh-TensorFlow (arXiv 1811.02084, section 6.1); case S10. Next file to read: `operations`.
+of Mesh-TensorFlow (arXiv 1811.02084, section 6.1). Next file to read: `operations`.
 """
 
 from __future__ import annotations

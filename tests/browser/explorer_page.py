@@ -54,7 +54,7 @@ def open_explorer(page: Page, lab: Lab, name: str) -> None:
 
 @contextlib.contextmanager
 def shared_page(browser: Browser, lab: Lab, name: str, *cells: str) -> Iterator[Page]:
-    """One page with an explorer for a whole file of tests; it reaches nothing but this machine (U14)."""
+    """One page with an explorer for a whole file of tests; it reaches nothing but this machine."""
     write_notebook(lab.root / name, *cells)
     context, watch = browser.new_context(viewport=SIZE, service_workers="block"), Watch()
     page = context.new_page()

@@ -1,4 +1,4 @@
-"""Explorer 9 under a real mouse: drag, point, pick, run; refusals lead out; both themes and narrow."""
+"""`attention` under a real mouse: drag, point, pick, run; refusals lead out; both themes and narrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All explorers on one page, used as a class uses them: saved, dragged, walked by keys, reopened (U03, U04)."""
+"""All explorers on one page, used as a class uses them: saved, dragged, walked by keys, reopened."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ QUIET = "for each in shown.values(): each.queue.stop()"
 
 @pytest.fixture(scope="module")
 def every(browser: Browser, lab: Lab) -> Iterator[Page]:
-    """One page with every explorer; it asks nothing of any other machine, which `shared_page` sees to (U14)."""
+    """One page with every explorer; it asks nothing of any other machine, which `shared_page` sees to."""
     with shared_page(browser, lab, "every.ipynb", ALL, PAGE_DRAWN) as page:
         expect(page.locator(".mw-explorer")).to_have_count(len(EXPLORERS) + 1)
         do(page, QUIET)
@@ -303,7 +303,7 @@ def close_with(every: Page, lab: Lab) -> None:
 
 
 def test_a_saved_notebook_reopens_with_pictures_and_without_errors(every: Page, browser: Browser, lab: Lab) -> None:
-    """U03, U04: trusted; as a stranger's file, without the drawings; without any kernel. Small enough to hand in."""
+    """Trusted; as a stranger's file, without the drawings; without any kernel. Small enough to hand in."""
     close_with(every, lab)
     for name in ("every.ipynb", "stranger.ipynb", "no_kernel.ipynb"):
         with fresh_page(browser) as (page, watch):

@@ -1,4 +1,4 @@
-"""Explorer 11 under a real mouse: each button, Stop, what is old, the history on hover; both themes and narrow."""
+"""`run` under a real mouse: each button, Stop, what is old, the history on hover; both themes and narrow."""
 
 from __future__ import annotations
 

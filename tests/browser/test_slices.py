@@ -1,4 +1,4 @@
-"""Explorer 1 in a real browser: mouse, keyboard, themes, narrow windows, and no kernel (U01, U03, U09, U11, U12).
+"""`slices` in a real browser: mouse, keyboard, themes, narrow windows, and no kernel.
 
 All but the last two tests share one page, put back before each to what a reader sees first.
 """
@@ -74,7 +74,6 @@ def test_a_dragged_slider_moves_every_tensor(explorer):
 
 
 def test_a_rapid_drag_ends_on_the_last_value(explorer):
-    """U01."""
     explorer.evaluate(
         """async () => {
           const slider = document.querySelector(".mw-top [data-control='size.hidden'] input[type=range]");
@@ -126,7 +125,6 @@ def test_values_of_a_run_beside_the_ranges(explorer):
 
 
 def test_an_invalid_size_answers_in_the_line_and_the_next_valid_one_clears_it(explorer):
-    """U09 and S01 in the page."""
     set_number(explorer, "size.batch", 6)
     wait_kind(explorer, "refused")
     says = explorer.locator(".mw-bottom .mw-says")
@@ -190,7 +188,6 @@ WIDTH = "document.querySelector('.mw-top').getBoundingClientRect().width"
 
 
 def test_wide_narrow_and_wide_again(explorer):
-    """U11."""
     wide = panel(explorer, "x").bounding_box()["width"]
     explorer.set_viewport_size({"width": 480, "height": 1000})
     explorer.wait_for_function(f"() => {WIDTH} < 400")
@@ -211,7 +208,7 @@ def test_wide_narrow_and_wide_again(explorer):
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_text_can_be_read_in_both_themes(explorer, theme):
-    """U12: switched live; labels inside pieces have a halo of the page's colour and are measured on it."""
+    """Switched live; labels inside pieces have a halo of the page's colour and are measured on it."""
     switch_theme(explorer, theme)
     explorer.locator(".mw-bottom details:not([open]) summary").click()
     explorer.wait_for_selector(".mw-bottom .mw-table td")
@@ -222,7 +219,7 @@ def test_text_can_be_read_in_both_themes(explorer, theme):
 
 
 def test_a_reopened_notebook_shows_the_last_settings_without_a_kernel(fresh, lab):
-    """U03: run, move, save, end the kernel, open again."""
+    """Run, move, save, end the kernel, open again."""
     set_text(fresh, "mesh", "rows:8 cols:4")
     wait_panel(fresh, "mesh", "pieces", 32)
     still = fresh.locator(".mw-still")

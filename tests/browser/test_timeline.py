@@ -1,4 +1,4 @@
-"""Explorer 12 under a real mouse: point, walk, zoom, drag, stop; both themes and narrow. The compiler is pretended."""
+"""`timeline` under a real mouse: point, walk, zoom, drag, stop; both themes and narrow. The compiler is pretended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Case R06: pick a slice, or type a wrong one; what comes back is never a measured time (maxtext 790, t5 34)."""
+"""Pick a slice, or type a wrong one; what comes back is never a measured time (maxtext 790, t5 34)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mtfcore.schedules import closed_forms
 from mtfcore.traffic import split_by_axis
 
 MIB = 1 << 20
-ONE_WAY = 4.5e10  # bytes a second of one v5e link in one direction: the rate that cases C02 to C05 compute with
+ONE_WAY = 4.5e10  # bytes a second of one v5e link in one direction: the rate that these compute with
 HOP = 1e-6  # seconds: the hop floor of the same cases
 
 
@@ -21,11 +21,11 @@ def schedule_seconds(kind, sizes, way, n_bytes, hop_seconds=0.0):
     return schedules.schedule(kind, sizes, way, n_bytes).seconds(ONE_WAY, hop_seconds)
 
 
-# ---- C01 to C05 --------------------------------------------------------------------------------------------------
+# ---- bytes and times as worked out by hand -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("group", "mib"), [(1, 0), (2, 64), (4, 96), (8, 112), (16, 120), (64, 126)])
-def test_c01_ring_factors(group, mib):
+def test_ring_factors(group, mib):
     for way in ("ring", "two_way"):
         plan = schedules.schedule("all_reduce", group, way, 64 * MIB)
         assert set(plan.sent_bytes.values()) == {mib * MIB}
@@ -35,12 +35,12 @@ def test_c01_ring_factors(group, mib):
         assert set(scatter.sent_bytes.values()) == set(gather.sent_bytes.values()) == {mib * MIB // 2}
 
 
-def test_c02_gather_on_a_ring_of_four():
+def test_gather_on_a_ring_of_four():
     held = 2 * 1024 * 4096 // 4 // 4  # bf16[1024 on X, 4096 on Y] on x:4 y:4, both axes off: what a device holds
     assert schedule_seconds("all_gather", 4, "two_way", held) == pytest.approx(17.5e-6, rel=2e-3)
 
 
-def test_c03_sum_of_an_array_that_is_cut_already():
+def test_sum_of_an_array_that_is_cut_already():
     held = 2 * 1024 * 4096 // 16
     assert held == 524_288
     assert schedule_seconds("all_reduce", 4, "two_way", held) == pytest.approx(8.74e-6, rel=1e-3)
@@ -49,7 +49,7 @@ def test_c03_sum_of_an_array_that_is_cut_already():
         assert schedule_seconds("all_reduce", 4, "two_way", held // n) == pytest.approx(8.74e-6 / n, rel=1e-3)
 
 
-def test_c04_no_link_joins_the_ends():
+def test_no_link_joins_the_ends():
     whole = 2 * 2048 * 8192
     on_line = schedules.schedule("all_gather", 4, "line", whole // 4)
     assert on_line.steps == 3 and on_line.time_bytes == on_line.busiest_link_bytes == 3 * 8_388_608
@@ -64,7 +64,7 @@ def test_c04_no_link_joins_the_ends():
     )
 
 
-def test_c05_the_least_time_of_a_hop():
+def test_the_least_time_of_a_hop():
     assert schedule_seconds("all_gather", 4, "two_way", 64, HOP) == pytest.approx(2e-6)
     shard = 2 * 256 * 256 // 4
     assert schedule_seconds("all_gather", 4, "line", shard, HOP) == pytest.approx(3e-6)

@@ -134,7 +134,7 @@ def test_cores_switches_and_networks_have_rates_and_hops_of_their_own():
     assert mtf.topology("v3:2x2").axes[-1].bytes_per_second == 100e9  # nothing published: as a link between chips
 
 
-# ---- C16: how many rows until a product computes as long as it reads its weights
+# ---- how many rows until a product computes as long as it reads its weights
 
 
 def test_the_critical_batch_follows_from_one_table_of_constants():

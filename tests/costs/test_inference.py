@@ -167,7 +167,7 @@ def test_phases_may_be_told_apart():
 
 
 def test_throughput_is_labelled_by_what_it_counts():
-    """Case C21: 8 prompts of 1,024 tokens in 0.1 s are 80 prompts and 81,920 tokens a second."""
+    """8 prompts of 1,024 tokens in 0.1 s are 80 prompts and 81,920 tokens a second."""
     est = mtf.costs.inference("llama-2-13b", "v5e:2x4", batch=8, input_tokens=1024, weights="int8")
     assert est.prompts_per_second == pytest.approx(8 / est.prefill_seconds)
     assert est.prompt_tokens_per_second == pytest.approx(1024 * est.prompts_per_second)

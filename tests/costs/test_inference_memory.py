@@ -26,19 +26,19 @@ SEVENTY = mtf.model.config("llama-3-70b")  # 80 layers, 8 key and value heads of
 
 
 @pytest.mark.parametrize(("kv_heads", "mib"), [(8, 8), (1, 1), (32, 32)])
-def test_c08_a_step_reads_key_and_value_heads_not_query_heads(kv_heads, mib):
+def test_a_step_reads_key_and_value_heads_not_query_heads(kv_heads, mib):
     cfg = mtf.model.config("llama-3-8b", layers=1, kv_heads=kv_heads)
     assert cache(cfg, (1, 1, 1), batch=1, context=2048).bytes == mib * 2**20
 
 
-def test_c10_heads_are_shared_by_a_number_of_heads():
+def test_heads_are_shared_by_a_number_of_heads():
     with pytest.raises(mtf.LayoutError, match="heads 24 do not divide by kv_heads 5"):
         mtf.model.config("tiny-lm", heads=24, kv_heads=5)
     with pytest.raises(mtf.LayoutError, match="no field 'groups'; say kv_heads"):
         mtf.model.config("tiny-lm", heads=24, groups=4)
 
 
-def test_c13_both_verdicts_in_exact_bytes():
+def test_both_verdicts_in_exact_bytes():
     how = {"context": 8192, "capacity": 16 * GIB, "ffn": "ws1d", "n_params": 13e9}
     assert token_bytes(THIRTEEN) * 8192 == 6_710_886_400 == 6.25 * GIB
     held = device_bytes(THIRTEEN, (8, 1, 1), batch=16, **how)
@@ -51,11 +51,11 @@ def test_c13_both_verdicts_in_exact_bytes():
     assert largest_batch(THIRTEEN, (8, 1, 1), **how) == 14
 
 
-C14 = [("bf16", 16, 140, 116), ("int8", 8, 70, 58), ("int4", 4, 35, 29)]
+HALVED = [("bf16", 16, 140, 116), ("int8", 8, 70, 58), ("int4", 4, 35, 29)]
 
 
-@pytest.mark.parametrize(("dtype", "chips", "weights", "left"), C14)
-def test_c14_a_table_that_does_not_contradict_itself(dtype, chips, weights, left):
+@pytest.mark.parametrize(("dtype", "chips", "weights", "left"), HALVED)
+def test_a_table_that_does_not_contradict_itself(dtype, chips, weights, left):
     assert evenly(SEVENTY, 1, dtype, 70e9) / 1e9 == weights
     assert (chips * 16e9 - evenly(SEVENTY, 1, dtype, 70e9)) / 1e9 == left
     how = {"context": 8192, "n_params": 70e9, "weights": dtype, "cache_dtype": dtype, "attention": "even", "reserve": 0}
@@ -63,7 +63,7 @@ def test_c14_a_table_that_does_not_contradict_itself(dtype, chips, weights, left
     assert largest_batch(SEVENTY, (chips, 1, 1), capacity=16 * GIB, **how) == 50
 
 
-def test_c18_fewer_heads_than_devices_are_copied():
+def test_fewer_heads_than_devices_are_copied():
     how = {"batch": 32, "context": 8192}
     assert cache(SEVENTY, (1, 1, 1), **how).bytes == 80 * GIB
     by_heads = cache(SEVENTY, (2, 8, 1), attention="heads", **how)
@@ -77,7 +77,7 @@ def test_c18_fewer_heads_than_devices_are_copied():
 
 
 @pytest.mark.parametrize(("devices", "offers"), [(8, ["heads=8", 'attention="batch"']), (6, ["heads=6"])])
-def test_c18_heads_that_are_not_copied_must_divide(devices, offers):
+def test_heads_that_are_not_copied_must_divide(devices, offers):
     """4 heads of 128 on 8 devices would be 64 features each, on 6 nothing: neither is planned."""
     four = mtf.model.config("llama-3-8b", heads=4, kv_heads=4, d_model=4608, d_ff=9216)
     (fault,) = mtf.model.possible(four, "ws2d", "heads", f"x:1 y:{devices} z:1", 8)
@@ -85,7 +85,7 @@ def test_c18_heads_that_are_not_copied_must_divide(devices, offers):
     assert all(offer in fault for offer in offers)
 
 
-def test_c19_one_head_by_heads_is_a_whole_copy_everywhere():
+def test_one_head_by_heads_is_a_whole_copy_everywhere():
     how = {"context": 2048}
     whole = cache(PALM, (4, 4, 4), batch=512, attention="heads", **how)
     assert whole.bytes == 126_701_535_232 and whole.copies == 64
@@ -102,7 +102,7 @@ def test_c19_one_head_by_heads_is_a_whole_copy_everywhere():
     assert token_bytes(multihead) * 512 * 2048 / 1e12 == pytest.approx(3.04, abs=5e-3)
 
 
-def test_c21_prompts_and_prompt_tokens_are_two_rates():
+def test_prompts_and_prompt_tokens_are_two_rates():
     """Batch 8, prompt 1024, 0.1 s: what one second holds, and what it leaves in the cache."""
     held = cache(PALM, (4, 4, 4), batch=8, context=1024, attention="batch")
     assert 8 / 0.1 == 80 and 8 * 1024 / 0.1 == 81_920

@@ -64,7 +64,7 @@ def test_the_longest_context_fits_and_one_more_token_does_not(name, grid, how, b
     assert not device_bytes(cfg, grid, batch=batch, context=context + 1, **how).fits
 
 
-# Case C14: bits of every stored number and the devices halved together leave the count of caches as it was.
+# Bits of every stored number and the devices halved together leave the count of caches as it was.
 @settings(max_examples=80, deadline=None)
 @given(
     name=st.sampled_from(NAMES), n=st.sampled_from([1, 2, 4, 16]), context=st.integers(1, 100_000),

@@ -119,7 +119,7 @@ def test_a_halo_exchange_is_one_hop():
 # ---- local steps ------------------------------------------------------------------------------------------------
 
 
-def test_c16_the_critical_batch():
+def test_the_critical_batch():
     at = rates("v5e", "second paper")
     for math, weights, n_bytes, right in (("bf16", "bf16", 2, 240), ("bf16", "i8", 1, 120), ("i8", "i8", 1, 240)):
         batch = mtf.chip("v5e").critical_batch(weights, math)
@@ -128,7 +128,7 @@ def test_c16_the_critical_batch():
             assert local_time(2 * rows * 1e6, n_bytes * 1e6, math, at).bound == bound
 
 
-def test_c22_analytic_flops():
+def test_analytic_flops():
     @mtf.function
     def product(a: "I J", b: "J K"):
         return mtf.einsum(a, b, out="I K")

@@ -41,10 +41,10 @@ def best_split(sizes_and_rates):
     return linprog([0] * len(orders) + [1], busy, [0] * len(busy), whole, [1]).fun
 
 
-# ---- C01 to C05 -------------------------------------------------------------------------------------------------
+# ---- bytes and times as worked out by hand -----------------------------------------------------------------------
 
 
-def test_c01_bytes_sent_in_rings_and_directly():
+def test_bytes_sent_in_rings_and_directly():
     v = 64 * MIB
     for k, mib in ((1, 0), (2, 64), (4, 96), (8, 112), (16, 120), (64, 126)):
         assert sent_bytes("all_reduce", v, k) == mib * MIB
@@ -55,7 +55,7 @@ def test_c01_bytes_sent_in_rings_and_directly():
         sent_bytes("all_reduce", v, 8, algorithm="tree")
 
 
-def test_c01_a_group_of_one_has_no_bytes_no_hops_and_no_time():
+def test_a_group_of_one_has_no_bytes_no_hops_and_no_time():
     for kind in KINDS:
         for legs in ([], [ring(1, hop=1e-6)], [ring(1, hop=1e-6), line(1, hop=1e-6)]):
             took = collective(kind, 64 * MIB, legs)
@@ -63,7 +63,7 @@ def test_c01_a_group_of_one_has_no_bytes_no_hops_and_no_time():
             assert took.label == "a group of one: nothing is sent"
 
 
-def test_c02_large_k_and_exact_gather():
+def test_large_k_and_exact_gather():
     v = 2 * 1024 * 4096 // 4  # bytes an element × elements: the gathered array of one device
     large = collective("all_gather", v / 4, [ring(4)], How(exact=False))
     exact = collective("all_gather", v / 4, [ring(4)])
@@ -75,7 +75,7 @@ def test_c02_large_k_and_exact_gather():
     )  # fmt: skip
 
 
-def test_c03_all_reduce_of_what_is_split_already():
+def test_all_reduce_of_what_is_split_already():
     v = 2 * 1024 * 4096 // 16
     exact = collective("all_reduce", v, [ring(4, hop=1e-6)])
     assert collective("all_reduce", v, [ring(4)], How(exact=False)).seconds == pytest.approx(11.65e-6, rel=1e-3)
@@ -86,12 +86,12 @@ def test_c03_all_reduce_of_what_is_split_already():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [2, 4, 16])
-def test_c03_splitting_over_an_uninvolved_axis_divides_the_time(kind, n):
+def test_splitting_over_an_uninvolved_axis_divides_the_time(kind, n):
     for legs in ([ring(4)], [line(8)], [ring(4), line(2)], [Leg(8, False, 3e11, "switch", 0.0)]):
         assert collective(kind, MIB, legs).seconds == pytest.approx(n * collective(kind, MIB / n, legs).seconds)
 
 
-def test_c04_no_wrap_around_link():
+def test_no_wrap_around_link():
     v = 33_554_432
     on_line, on_ring = collective("all_gather", v / 4, [line(4)]), collective("all_gather", v / 16, [ring(16)])
     assert on_line.seconds == pytest.approx(3 * 8_388_608 / 4.5e10) == pytest.approx(559e-6, rel=1e-3)
@@ -101,7 +101,7 @@ def test_c04_no_wrap_around_link():
     assert collective("all_gather", v / 2, [line(2)]).seconds == pytest.approx(v / 9e10)
 
 
-def test_c05_the_floor_of_hops():
+def test_the_floor_of_hops():
     assert collective("all_gather", 64, [ring(4, hop=1e-6)]).seconds == pytest.approx(2e-6)
     block = 2 * 256 * 256 // 4
     took = collective("all_gather", block, [line(4, hop=1e-6)])

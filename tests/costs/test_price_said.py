@@ -22,7 +22,7 @@ def test_what_would_help():
     assert cost.slowest.step.kind in ("all_reduce", "reduce_scatter", "all_gather")
 
 
-def test_c13_both_verdicts_on_memory():
+def test_both_verdicts_on_memory():
     @mtf.function
     def serve(weights: "parts n", cache: "batch k"):
         return mtf.add(mtf.sum(weights), mtf.sum(cache))

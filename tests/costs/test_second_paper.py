@@ -71,7 +71,7 @@ def test_floors_of_decoding():
     assert serving.weight_seconds(540.35e9, 64, 1.2e12, itemsize=1) == pytest.approx(7.036e-3, rel=1e-3)
     assert serving.weight_seconds(540.35e9, 64, 1.2e12) == 2 * serving.weight_seconds(540.35e9, 64, 1.2e12, 1)
     assert serving.chip_seconds_per_token(512 * 64, 6.0, 64) > serving.least_chip_seconds_per_token(540e9, 275e12)
-    assert serving.critical_tokens(1.97e14, 8.2e11) == pytest.approx(240, abs=0.5)  # case C16
+    assert serving.critical_tokens(1.97e14, 8.2e11) == pytest.approx(240, abs=0.5)
     assert serving.critical_tokens(1.97e14, 8.2e11, itemsize=1) == pytest.approx(120, abs=0.5)
 
 
@@ -79,7 +79,7 @@ def test_floors_of_decoding():
 
 
 def test_collectives_of_one_device_move_nothing():
-    """Case C01: 0, 64, 96, 112, 120 and 126 MiB for an all-reduce of 64 MiB; gather and scatter are half."""
+    """0, 64, 96, 112, 120 and 126 MiB for an all-reduce of 64 MiB; gather and scatter are half."""
     groups = np.array([1, 2, 4, 8, 16, 64])
     moved = collectives.all_reduce(64, groups, 1, exact=True)
     assert moved.tolist() == [0, 64, 96, 112, 120, 126]
@@ -157,7 +157,7 @@ def test_overlap_hides_all_but_one_turn_of_the_shorter():
 
 
 def test_by_batch_a_device_keeps_its_sequences_and_by_heads_all_of_the_one_head():
-    """Case C19: 1.98 GB against 126.7 GB; batch 8 on 64 chips is cut 8 ways, not 64."""
+    """1.98 GB against 126.7 GB; batch 8 on 64 chips is cut 8 ways, not 64."""
     at, whole = {**PALM, "context": 2048, "devices": 64}, cache.cache_bytes(**PALM, batch=512, context=2048)
     assert cache.cache_bytes_per_device(**at, batch=512, by="batch") == pytest.approx(1.98e9, rel=1e-3)
     assert cache.cache_bytes_per_device(**at, batch=512, by="heads") == whole

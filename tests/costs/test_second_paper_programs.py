@@ -78,7 +78,7 @@ def test_a_parallel_block_saves_one_gather_and_one_scatter_of_e():
 
 
 def test_by_batch_costs_exchanges_and_by_heads_one_shared_head_costs_gathers():
-    """Case C19's other half: what decoding by batch pays for a cache n times as small."""
+    """What decoding by batch pays for a cache n times as small."""
     palm = {"heads": 64, "kv_heads": 1, "head_size": 256, "x": 4, "yz": 16}
     by_batch, by_heads = (attention.attention_bytes(512, **palm, by=by) for by in ("batch", "heads"))
     exchanged = 2 * (64 + 1) * 512 * 256 // 64 * 2

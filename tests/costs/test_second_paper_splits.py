@@ -1,4 +1,4 @@
-"""Which split and which layout where: case C07, whole numbers, physical grids, crossovers, the lower envelope."""
+"""Which split and which layout where: whole numbers, physical grids, crossovers, the lower envelope."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mtfcore.errors import LayoutError
 from mtfcore.mesh import Mesh
 from mtfcore.reference import rows
 
-C07 = {"d_model": 16384, "d_ff": 65536}
+LAYER = {"d_model": 16384, "d_ff": 65536}
 MIB = 2**20
 GRIDS = (8, 12, "4x4x4", "4x4x8", "8x8", "4x8x8", "2x2x4", "16x16x2", "8", 17)
 
@@ -27,16 +27,16 @@ GRIDS = (8, 12, "4x4x4", "4x4x8", "8x8", "4x8x8", "2x2x4", "16x16x2", "8", 17)
 def test_case_c07(devices, mib):
     """B L = 256, bf16: 1D moves 16 MiB whatever n; the best whole split of 32 moves 12 MiB, not the formula's 11.3."""
     assert forms.ws1d(256, 16384, devices=devices) == 16 * MIB
-    best = forms.best_split(devices, **C07)
+    best = forms.best_split(devices, **LAYER)
     assert best.n_bytes(256) == mib * MIB and best.x * best.yz == devices
-    assert splits.least_bytes(256, **C07, devices=devices) <= best.n_bytes(256)
+    assert splits.least_bytes(256, **LAYER, devices=devices) <= best.n_bytes(256)
 
 
 def test_no_formula_value_that_no_split_reaches_is_a_plan():
     """32 devices: 11.3 MiB is a bound, X of 2 and of 4 reach 12; the smaller comes first."""
-    assert splits.least_bytes(256, **C07, devices=32) / MIB == pytest.approx(11.3137, rel=1e-4)
-    assert {x: forms.ws2d(256, **C07, x=x, yz=32 // x) / MIB for x in (2, 4)} == {2: 12, 4: 12}
-    assert forms.best_split(32, **C07).x == 2
+    assert splits.least_bytes(256, **LAYER, devices=32) / MIB == pytest.approx(11.3137, rel=1e-4)
+    assert {x: forms.ws2d(256, **LAYER, x=x, yz=32 // x) / MIB for x in (2, 4)} == {2: 12, 4: 12}
+    assert forms.best_split(32, **LAYER).x == 2
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
@@ -53,8 +53,8 @@ def test_the_best_split_is_the_least_of_those_that_exist(grid, ratio):
 def test_the_splits_that_a_physical_grid_offers():
     assert splits.x_choices("4x4x8") == [1, 4, 8, 16, 32, 128]
     assert splits.x_choices("4x4") == [1, 4, 16] and splits.x_choices(16) == [1, 2, 4, 8, 16]
-    assert forms.best_split("4x4", **C07).x == 1  # X of 4 moves E/4 + 4E/4, more than 1D's E
-    assert forms.best_split(16, **C07).n_bytes(1) == forms.ws1d(1, 16384)
+    assert forms.best_split("4x4", **LAYER).x == 1  # X of 4 moves E/4 + 4E/4, more than 1D's E
+    assert forms.best_split(16, **LAYER).n_bytes(1) == forms.ws1d(1, 16384)
 
 
 @pytest.mark.parametrize("ratio", [1, 2, 4, 8])
@@ -71,8 +71,8 @@ def test_2d_wins_above_four_times_the_ratio(ratio):
 
 def test_the_ideal_split_at_f_of_4_e():
     """X = sqrt(n)/2, YZ = 2 sqrt(n), 8 BL E / sqrt(n). Section 3.2.2."""
-    assert forms.ideal_split(64, **C07) == (4, 16)
-    assert splits.least_bytes(256, **C07, devices=64, itemsize=1) == 8 * 256 * 16384 / 8
+    assert forms.ideal_split(64, **LAYER) == (4, 16)
+    assert splits.least_bytes(256, **LAYER, devices=64, itemsize=1) == 8 * 256 * 16384 / 8
 
 
 # ---- crossovers

@@ -140,7 +140,7 @@ def test_axes_of_v5e_wrap_only_at_sixteen():
         ("X:8 Y:4", "v5e:16x16", 559.2, "line"),  # a block of a whole pod reaches round no axis
     ],
 )
-def test_c04_a_gather_where_no_wire_joins_the_ends(mesh, slice_, microseconds, way):
+def test_a_gather_where_no_wire_joins_the_ends(mesh, slice_, microseconds, way):
     wired = wire(mesh, slice_)
     took = all_gather(33_554_432 / wired.mesh["Y"], wired.legs("Y"))
     assert took.seconds * 1e6 == pytest.approx(microseconds, abs=0.05) and way in took.label

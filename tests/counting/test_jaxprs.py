@@ -71,7 +71,7 @@ def test_groups_given_by_index():
 
 
 def test_groups_of_one_are_free():
-    """Mesh x=1, y=8 (case S08): over x nothing moves; the layout with x costs what the one without costs."""
+    """Mesh x=1, y=8: over x nothing moves; the layout with x costs what the one without costs."""
     over_x = on_each_device(lambda a: lax.psum(a, "x") + lax.all_gather(a, "x", tiled=True), {"x": 1, "y": 8}, 8, 2)
     assert over_x.collectives == () and over_x.link_bytes == 0
     assert [c.kind for c in over_x.free] == ["all_reduce", "all_gather"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import pytest
 
+import widgets
 from lessons import pages, results
-from lessons.course import Lesson, lessons
+from lessons.course import Lesson, is_explorer, lessons
 
 each_lesson = pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.stem)
 PLANS = results.PLANS.read_text(encoding="utf-8")
@@ -51,10 +53,18 @@ def test_facts_are_read_off_the_lesson(lesson):
     assert all(name[:2] == lesson.number for name in [each.name for each in (*lesson.exercises, *lesson.questions)])
 
 
+def test_an_explorer_names_the_lessons_that_use_it():
+    for name in (name for name in widgets.__all__ if is_explorer(name)):
+        text = " ".join(importlib.import_module(f"widgets.explorers.{name}").__doc__.split())
+        said = re.search(r"Lessons? ([\d, and]+) uses? it\.", text)
+        named = re.findall(r"\d\d", said[1]) if said else []
+        assert named == [lesson.number for lesson in lessons() if name in lesson.explorers], name
+
+
 @each_lesson
 def test_the_minutes_of_the_sections_make_the_lesson(lesson):
     timing = rows(part(notes(lesson), "Timing"))[1:]
-    assert [line[0] for line in timing] == [section.replace("`", "`") for section in lesson.sections]
+    assert [line[0] for line in timing] == [*lesson.sections]
     assert lesson.minutes[0] <= sum(int(line[1]) for line in timing) <= lesson.minutes[1]
 
 

@@ -1,4 +1,4 @@
-"""Every lesson runs from top to bottom without a page (case U15): solved, all exercises pass; as a student gets it,
+"""Every lesson runs from top to bottom without a page: solved, all exercises pass; as a student gets it,
 nothing fails and every exercise is kindly "not yet"."""
 
 import json

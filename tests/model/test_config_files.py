@@ -104,7 +104,7 @@ WRONG = [
     ({**LLAMA, "model_type": ["llama"]}, ["model_type ['llama'] is not supported"]),
     ({"architectures": ["FalconForCausalLM"]}, ["'FalconForCausalLM' is not supported"]),
     ({"hello": 1}, ["model_type is missing"]),
-    # case C10: what somebody means by "groups"
+    # What somebody means by "groups"
     ({**LLAMA, "groups": 4}, ["groups: groups are read as a number of heads by some and as a divisor by others"]),
     ({**LLAMA, "n_query_groups": 4}, ["n_query_groups: groups", "say key and value heads"]),
     ({**LLAMA, "num_key_value_heads": 6}, ["heads 64 do not divide by kv_heads 6; kv_heads may be 1, 2, 4, 8"]),

@@ -126,7 +126,7 @@ def test_changing_the_heads_keeps_the_kind_of_attention():
         ("PALM-8B", {}, ["did you mean 'palm-8b'?"]),
         (3, {}, ["no model 3"]),
         (["tiny-lm"], {}, ["no model ['tiny-lm']"]),
-        # case C10: 24 query heads, and what somebody means by "groups = 4"
+        # 24 query heads, and what somebody means by "groups = 4"
         ("tiny-lm", {"heads": 24, "kv_heads": 5},
          ["config 'tiny-lm': heads 24 do not divide by kv_heads 5; kv_heads may be 1, 2, 3, 4, 6, 8, 12, 24"]),
         ("tiny-lm", {"heads": 24, "groups": 4},

@@ -1,6 +1,6 @@
 """The second paper's partitions: data, the collectives they cost, where attention lies, and what cannot be.
 
-Source: arXiv 2211.05102, sections 3.2 to 3.4, figures 2 and 5, appendix A.2; cases C18, C19, S01, S15, S17.
+Source: arXiv 2211.05102, sections 3.2 to 3.4, figures 2 and 5, appendix A.2.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def kept(cfg, mesh, attention, batch, cached=2_048, ffn="ws2d", cache="bf16"):
 
 
 def test_one_head_of_keys_by_heads_and_by_batch():
-    """Case C19: 126.7 GB in all; a full copy everywhere by heads; by batch as many parts as axes divide the batch."""
+    """126.7 GB in all; a full copy everywhere by heads; by batch as many parts as axes divide the batch."""
     whole = 2 * 118 * 256 * 2 * 2_048 * 512
     assert kept(PALM, CUBE, "heads", 512) == ("layers B S D", whole)
     assert kept(PALM, CUBE, "batch", 512) == ("layers B:xzy S D", whole // 64)
@@ -237,7 +237,7 @@ def test_one_head_of_keys_by_heads_and_by_batch():
 
 
 def test_grouped_keys_take_the_axes_that_divide_their_heads():
-    """Case C18: 8 heads of 128 in 80 layers on 16 devices, 32 sequences of 8,192: 80 GiB in all."""
+    """8 heads of 128 in 80 layers on 16 devices, 32 sequences of 8,192: 80 GiB in all."""
     cfg, whole = mtf.model.config("llama-3-70b"), 80 * 2**30
     assert kept(cfg, "z:8 y:2", "heads", 32, 8_192) == ("layers B S K:z D", whole // 8)
     assert kept(cfg, "x:2 z:8", "batch", 2, 8_192) == ("layers B:x S K:z D", whole // 16 // 16)  # of 2 sequences
@@ -346,7 +346,7 @@ def test_what_a_refusal_offers_can_be_planned():
 
 
 def test_heads_padded_on_request_cost_a_third_more_in_attention():
-    """Case S17: 48 heads on 64 devices as 64."""
+    """48 heads on 64 devices as 64."""
     cfg = mtf.model.config("palm-540b")
     sizes = [sum(c.params[name].n_elements for name in ("wq", "wo")) for c in (cfg, PALM)]
     assert sizes[1] * 3 == sizes[0] * 4

@@ -117,7 +117,7 @@ def test_without_pins_the_same_function_takes_any_layout():
 
 @pytest.mark.long
 def test_padded_heads_change_nothing():
-    """Case S17: 6 heads as 8, the further ones with weights of 0 behind them."""
+    """6 heads as 8, the further ones with weights of 0 behind them."""
     small = mtf.model.config("tiny-palm", heads=6)
     params, tokens = mtf.model.initial(small), np.arange(BATCH * 4, dtype=np.int32).reshape(BATCH, 4)
     expected = np.asarray(mtf.model.forward(small)(inputs=tokens, **params))[:, -1]
@@ -136,7 +136,7 @@ def test_padded_heads_change_nothing():
 
 @pytest.mark.parametrize("cut", ["E:x", "F:x"])
 def test_sums_over_devices_of_whole_numbers(cut):
-    """Case S14: column [127, 1] over two devices, x = [1, 1]: 128, not 254. What travels is the float, not i32."""
+    """Column [127, 1] over two devices, x = [1, 1]: 128, not 254. What travels is the float, not i32."""
     weights, scales = whole_numbers(np.array([[127, -254], [1, 2]], np.float32), (0,))
     np.testing.assert_array_equal(scales, [1, 2])
 

@@ -11,7 +11,7 @@ from widgets.frame import Frame
 
 @pytest.fixture(autouse=True)
 def faults_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault of ours inside a handler fails the test that caused it (case U10)."""
+    """A fault of ours inside a handler fails the test that caused it."""
     monkeypatch.setattr(Frame, "reraise", True)
 
 

@@ -1,4 +1,4 @@
-"""Explorer 9 without a page: its parts are those of the plan, its bytes those of the costs, and its run is checked."""
+"""`attention` without a page: its parts are those of the plan, its bytes those of the costs, and its run is checked."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def test_bytes_are_those_of_the_costs():
 
 def test_the_known_cases_of_copied_heads():
     grouped = facts_of(model="llama-3.1-70b", mesh="x:2 y:8 z:1", batch=32, context=8192)["ways"]
-    assert [(grouped[by]["cache"] / 2**30, grouped[by]["copies"]) for by in grouped] == [(10, 2), (5, 1)]  # case C18
+    assert [(grouped[by]["cache"] / 2**30, grouped[by]["copies"]) for by in grouped] == [(10, 2), (5, 1)]
     one_head = {by: facts_of(mesh="x:2 y:4 z:8", batch=8, by=by)["ways"][by] for by in ("heads", "batch")}
-    assert one_head["batch"]["cache"] == pytest.approx(0.247e9, rel=0.01) and one_head["batch"]["copies"] == 8  # C19
+    assert one_head["batch"]["cache"] == pytest.approx(0.247e9, rel=0.01) and one_head["batch"]["copies"] == 8
     assert one_head["heads"]["copies"] == 64
 
 

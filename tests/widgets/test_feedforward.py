@@ -1,4 +1,4 @@
-"""Explorer 8 without a page: its bytes are those of planned programs, formulas and the paper; runs are checked."""
+"""`feedforward` without a page: its bytes are those of planned programs, formulas and the paper; runs are checked."""
 
 from __future__ import annotations
 

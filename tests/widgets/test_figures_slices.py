@@ -1,4 +1,4 @@
-"""Facts and drawings of slices: they agree with the core, cost nothing, and name every device (case U16)."""
+"""Facts and drawings of slices: they agree with the core, cost nothing, and name every device."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ def bands(svg: str, colour: str) -> list[ET.Element]:
 
 
 def test_devices_are_told_apart_by_pattern_as_well_as_colour():
-    """U12."""
     mesh = mtf.Mesh("x:2 y:2 z:2")
     svg = panel(facts(mtf.Sharding("B:8 E:8 F:8", "B:x E:y F:z"), mesh, "bf16", "t"), "u")["svg"]
     assert len(bands(svg, "#0072B2")) == 2 and svg.count("<pattern") == 4
@@ -120,7 +119,6 @@ def test_long_names_leave_the_head_alone_and_the_origin_of_bytes_is_never_cut():
 
 
 def test_a_tensor_of_64_gib_is_drawn_from_metadata():
-    """U16."""
     mesh = mtf.Mesh("x:16 y:16")
     sharding = mtf.Sharding("rows:131072 columns:262144", "rows:x columns:y")
     tracemalloc.start()
@@ -142,7 +140,7 @@ def test_many_devices_cost_few_elements():
 
 
 def test_three_dimensions_are_boxes_along_the_first_and_say_so():
-    """U16: 3-D and higher shown as slices."""
+    """3-D and higher shown as slices."""
     tensor = facts(mtf.Sharding("B:8 L:4 E:16", "B:x E:y"), mtf.Mesh("x:4 y:2"), "bf16", "t")
     svg = panel(tensor, "u")["svg"]
     assert make_grid(tensor["dims"]).n_boxes == 4

@@ -1,7 +1,4 @@
-"""The frame: one event a step, errors in the sentence, nothing swallowed, runs that do not block.
-
-Cases U02, U06, U09 and U10, without a page.
-"""
+"""The frame: one event a step, errors in the sentence, nothing swallowed, runs that do not block; without a page."""
 
 from __future__ import annotations
 
@@ -87,7 +84,6 @@ def test_copy_as_code_follows_the_state():
 
 
 def test_one_step_is_one_event_and_one_message_a_view():
-    """U06."""
     frame, events = Sharing(), []
     frame.observe(events.append, "state")
     pushes = {"picture": [], "row": [], "line": []}
@@ -150,7 +146,6 @@ def test_edits_may_say_more():
 
 
 def test_a_refusal_dims_the_picture_keeps_the_control_and_clears():
-    """U09."""
     frame = Sharing()
     frame.top.press({"size": 6}, released=False)
     assert frame.kind == "refused" and frame.sentence == "6 does not divide by 4"
@@ -197,7 +192,7 @@ def test_the_table_is_made_only_while_the_details_are_open():
 
 
 def test_a_fault_of_ours_is_shown_kept_and_raised(monkeypatch):
-    """U10: elsewhere a handler that raises returns normally and nobody knows."""
+    """Elsewhere a handler that raises returns normally and nobody knows."""
     monkeypatch.setattr(Frame, "reraise", False)
     frame = Sharing()
     frame.top.press({"note": "fault"})
@@ -211,7 +206,7 @@ def test_a_fault_of_ours_is_shown_kept_and_raised(monkeypatch):
 
 
 def test_tests_get_a_fault_at_once():
-    """U10: the test harness re-raises."""
+    """The test harness re-raises."""
     frame = Sharing()
     with pytest.raises(KeyError, match="a fault of ours"):
         frame.top.press({"note": "fault"})
@@ -257,7 +252,7 @@ def wait_until(true, seconds: float = 5.0) -> None:
 
 
 def test_dragging_and_stopping_during_a_run():
-    """U02, without a page: a 20 s run; slider and Stop answer at once; the result keeps its settings and greys."""
+    """A 20 s run; slider and Stop answer at once; the result keeps its settings and greys."""
     frame = Measuring()
     assert enabled(frame) == {"run": True, "stop": False}
     frame.top.press({"run": True})

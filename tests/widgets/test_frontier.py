@@ -1,4 +1,4 @@
-"""Explorer 6 without a page: lines of the best, published points with ours, a picked point loads the planner."""
+"""`frontier` without a page: lines of the best, published points with ours, a picked point loads the planner."""
 
 from __future__ import annotations
 

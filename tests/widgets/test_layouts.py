@@ -1,4 +1,4 @@
-"""Explorer 4 without a page: the five layouts' numbers, what it says, what it refuses and offers, one event a step."""
+"""`layouts` without a page: the five layouts' numbers, what it says, what it refuses and offers, one event a step."""
 
 from __future__ import annotations
 

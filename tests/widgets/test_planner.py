@@ -1,4 +1,4 @@
-"""Explorer 5 without a page: its numbers are those of `mtf.costs.inference`; one event a step; refusals lead out."""
+"""`planner` without a page: its numbers are those of `mtf.costs.inference`; one event a step; refusals lead out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plot view without a page: one message a figure, one bundle for all (case U06)."""
+"""The plot view without a page: one message a figure, one bundle for all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_layout_may_bring_its_own_template():
 
 
 def test_six_changes_of_data_are_one_message():
-    """U06: 12 messages elsewhere."""
+    """12 messages elsewhere."""
     view, pushed = PlotView(FIGURE), []
     view.observe(pushed.append, "figure")
     view.show({"data": [{"type": "scatter", "x": [n], "y": [n]} for n in range(6)], "layout": {}})

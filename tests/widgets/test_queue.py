@@ -1,4 +1,4 @@
-"""The run queue: newest wins, nothing piles up, stop is between steps (cases U01, U02)."""
+"""The run queue: newest wins, nothing piles up, stop is between steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from widgets.queue import Pacer, Progress, Result, RunQueue
 
 
 def test_rapid_drag_settles_on_the_last_value_without_a_backlog():
-    """U01: 40 values in one second, 0.3 s of work each: elsewhere 12 s of queued work."""
+    """40 values in one second, 0.3 s of work each: elsewhere 12 s of queued work."""
     done: list[Result] = []
     queue = RunQueue(on_result=done.append)
     for value in range(40):
@@ -46,7 +46,6 @@ def test_at_most_one_runs_and_one_waits():
 
 
 def test_a_second_run_is_refused_not_queued():
-    """U02."""
     begun, gate, done = threading.Event(), threading.Event(), []
 
     def run(settings):
@@ -89,7 +88,7 @@ def test_a_run_comes_before_a_recomputation_which_is_begun_again():
 
 
 def test_stop_acts_between_repetitions_and_keeps_what_there_is():
-    """U02: a long run of short repetitions ends within one of them."""
+    """A long run of short repetitions ends within one of them."""
     steps, done = [], []
 
     def run(settings):
@@ -136,7 +135,7 @@ def test_stop_before_the_first_step_still_reports():
 
 
 def test_a_fault_is_told_and_raised_by_join():
-    """U10: a thread has nobody to raise to."""
+    """A thread has nobody to raise to."""
     told = []
     queue = RunQueue(on_error=told.append)
     queue.latest(lambda settings: 1 / 0, {})

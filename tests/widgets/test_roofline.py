@@ -1,4 +1,4 @@
-"""Explorer 7 without a page: steps are those of the priced program, their places, what it says and refuses."""
+"""`roofline` without a page: steps are those of the priced program, their places, what it says and refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explorer 11 without a page: its numbers are the library's, each job ends in a record, and what is old is said."""
+"""`run` without a page: its numbers are the library's, each job ends in a record, and what is old is said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explorer 1 without a page: set a trait, read the picture's facts (cases S01, S02, S03, S06, S15, U09)."""
+"""`slices` without a page: set a trait, read the picture's facts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_rule_goes_with_its_axis_and_says_so_in_one_event():
 
 
 def test_a_size_that_does_not_divide_is_refused_in_the_librarys_words():
-    """S01 and U09: names the dimension, its size, the axis and its size, and offers the neighbours."""
+    """Names the dimension, its size, the axis and its size, and offers the neighbours."""
     explorer = slices()
     before = explorer.picture.drawing
     explorer.top.press({"size.batch": 6}, released=False)
@@ -127,7 +127,6 @@ def test_every_offer_works():
 
 
 def test_a_batch_smaller_than_its_axis_offers_copies_or_the_sequence():
-    """S15."""
     explorer = slices("batch:1 sequence:128 io:512", "x:8", "batch:x", tensors="x: batch sequence io")
     assert explorer.kind == "refused" and "size 1" in explorer.sentence and "8 parts" in explorer.sentence
     labels = [offer.label for offer in explorer.offers]
@@ -137,7 +136,7 @@ def test_a_batch_smaller_than_its_axis_offers_copies_or_the_sequence():
 
 
 def test_one_axis_twice_is_refused_naming_both_dimensions():
-    """S03: the rules are fine until one tensor has both dimensions."""
+    """The rules are fine until one tensor has both dimensions."""
     explorer = slices("heads:16 kv:8 d_ff:32", "model:8", "heads:model d_ff:model", tensors="q: heads kv; f: d_ff kv")
     assert explorer.kind == "ok"
     explorer.top.press({"tensors": "q: heads kv; both: heads d_ff"})
@@ -147,13 +146,11 @@ def test_one_axis_twice_is_refused_naming_both_dimensions():
 
 
 def test_a_name_twice_in_one_tensor_is_refused_with_the_rename():
-    """S02."""
     explorer = slices("hidden:8", "x:2", "hidden:x", tensors="w: hidden hidden")
     assert explorer.kind == "refused" and "hidden_out" in explorer.sentence
 
 
 def test_rules_without_effect_are_said():
-    """S06."""
     explorer = slices("batch:128 io:8", "model:8", "batch:batch foo:model", tensors="x: batch io")
     assert explorer.kind == "ok"
     assert "Batch -> batch ignored, mesh has no axis 'batch'; batch is copied on 8 devices" in explorer.sentence

@@ -1,4 +1,4 @@
-"""The still page that stays in the file (cases U03, U04)."""
+"""The still page that stays in the file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Closing:
 
 
 def test_running_a_cell_again_closes_what_it_displayed_before():
-    """U04: models do not pile up."""
+    """Models do not pile up."""
     first, second, third, elsewhere = (Closing() for _ in range(4))
     adopt(first, ("cell-1", "run-1"))
     adopt(second, ("cell-1", "run-1"))
@@ -85,12 +85,11 @@ def test_the_still_page_has_the_last_settings(executed):
 
 
 def test_an_export_shows_the_picture_and_asks_for_nothing(executed):
-    """U03 and U14: what a file without a kernel shows."""
+    """What a file without a kernel shows."""
     page, _ = HTMLExporter(mathjax_url="", require_js_url="", jquery_url="").from_notebook_node(executed)
     assert GO_LIVE in page and 'data-tensor="x"' in page
     assert "Loading widget" not in page and "model not found" not in page
 
 
 def test_the_file_stays_small(executed):
-    """U04."""
     assert len(nbformat.writes(executed)) < 100_000

@@ -1,4 +1,4 @@
-"""Colours: stable by axis, and text that can be read in both themes (case U12)."""
+"""Colours: stable by axis, and text that can be read in both themes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explorer 12 without a page: what it draws and says, when it compiles, how it stops, and what records give."""
+"""`timeline` without a page: what it draws and says, when it compiles, how it stops, and what records give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explorer 9: who holds which part of the key-value cache, by heads or by batch, and what is copied.
+"""Who holds which part of the key-value cache, by heads or by batch, and what is copied.
 
     from widgets import attention
     attention()                                                    # PaLM 540B by heads: 64 copies of one head

@@ -1,4 +1,4 @@
-"""Explorer 8: which feedforward layout moves least at this batch, where everything lies, and the same layer run.
+"""Which feedforward layout moves least at this batch, where everything lies, and the same layer run.
 
     from widgets import feedforward
     feedforward()                                            # a layer of PaLM 540B, 512 tokens, 64 devices

@@ -1,4 +1,4 @@
-"""Explorer 6: how soon a token comes against what it costs, for models and chips side by side, and what was published.
+"""How soon a token comes against what it costs, for models and chips side by side, and what was published.
 
     from widgets import frontier
     frontier()                                                     # Figure 1's three models on TPU v4
@@ -7,7 +7,8 @@
 
 Each dot is one plan: slices of each power of two, batches of each power of two, the best partitions. Lines join the
 plans that no other of their series beats; hollow marks were published. Pick a mark, and the planner below has it.
-Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), Figure 1. Next file to read: `layer_steps`.
+Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), Figure 1. Lessons 07 and 11 use it.
+Next file to read: `layer_steps`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explorer 10: a real model writes on a mesh, and what each token costs is seen as it comes.
+"""A real model writes on a mesh, and what each token costs is seen as it comes.
 
     from widgets import generate
     generate()                                                     # SmolLM2 on 8 simulated devices, if it was fetched

@@ -1,4 +1,4 @@
-"""Explorer 4, its second half: a matrix product's iteration space cut into slabs, pencils and cubes.
+"""A matrix product's iteration space cut into slabs, pencils and cubes.
 
     from widgets import iteration_space
     iteration_space(processors=64, u=1024)

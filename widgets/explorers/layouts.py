@@ -1,4 +1,4 @@
-"""Explorer 4: the five layouts of two fully connected layers, side by side: time, ratio, memory, and how each grows.
+"""The five layouts of two fully connected layers, side by side: time, ratio, memory, and how each grows.
 
     from widgets import layouts
     layouts()                                                        # the largest mesh of the first paper's TPU v2

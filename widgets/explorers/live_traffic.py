@@ -1,4 +1,4 @@
-"""Explorer 3, second part: the traffic of a running program, by axis, by pair of devices and by step, as it runs.
+"""The traffic of a running program, by axis, by pair of devices and by step, as it runs.
 
     from widgets import traffic
     traffic(program=prog)

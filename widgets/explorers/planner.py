@@ -1,4 +1,4 @@
-"""Explorer 5: a plan for inference: which slice, batch and partition give which latency, cost and memory.
+"""A plan for inference: which slice, batch and partition give which latency, cost and memory.
 
     from widgets import planner
     planner()                                                      # PaLM 540B on 64 TPU v4, 64 sequences
@@ -7,8 +7,8 @@
 
 `find` turns the question round: a limit on the time of a token gives the slices that meet it, cheapest first, and one
 press loads a plan. All times, costs and bytes are modelled by `mtf.costs.inference`; a price of a chip-hour is the
-reader's own. Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), sections 2 to 4. Lesson 07 uses
-it. Next file to read: `frontier_search`.
+reader's own. Source: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102), sections 2 to 4. Lessons
+07 and 13 use it. Next file to read: `frontier_search`.
 """
 
 from __future__ import annotations

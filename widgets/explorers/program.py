@@ -1,4 +1,4 @@
-"""Explorer 2: the steps of a function on a mesh, what they send, and what every device holds as they run.
+"""The steps of a function on a mesh, what they send, and what every device holds as they run.
 
     from widgets import program
     program()                                                     # the first paper's two layers
@@ -9,7 +9,7 @@ simulated devices, and any device's values can be seen before and after each ste
 and sends is modelled; values are those of the run, which has no times: simulated devices share one computer. "Watch its
 traffic" opens `live_traffic` on the same settings.
 Ideas: "Mesh-TensorFlow" (arXiv 1811.02084, section 4) and "Efficiently Scaling Transformer Inference" (arXiv
-2211.05102, section 3). Lesson 02 uses it. Next file to read: `../figures/program`.
+2211.05102, section 3). Lessons 02, 04 and 06 use it. Next file to read: `../figures/program`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explorer 7: where each step of a layer lies under the roofline, in prefill and in decode, and what it waits for.
+"""Where each step of a layer lies under the roofline, in prefill and in decode, and what it waits for.
 
     from widgets import roofline
     roofline()                                                     # PaLM 540B on 64 TPU v4

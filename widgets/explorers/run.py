@@ -1,4 +1,4 @@
-"""Explorer 11: one program modelled, compiled, measured and published, side by side with errors, and what ran before.
+"""One program modelled, compiled, measured and published, side by side with errors, and what ran before.
 
     from widgets import run
     run()                                                    # a decode step of PaLM 540B on 64 TPU v4
@@ -9,7 +9,7 @@
 Simulate checks the answer and counts what is sent, and says nothing of speed. Compile asks the compiler for a slice
 that nobody here owns. Run on device takes the chip in the room, or one device's share where there are fewer. Every run
 is kept on this computer with its provenance, and stands here again when the notebook is opened tomorrow. Sources: the
-rows of arXiv 2211.05102, as `mtfcore.reference` has them. Lesson 12 uses it. Next file to read: `run_inputs`.
+rows of arXiv 2211.05102, as `mtfcore.reference` has them. Next file to read: `run_inputs`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     ('28.5 ms', 0.0038…)
 
 Errors of times are against what was measured on such a slice, else against what is published; errors of bytes and FLOPs
-are against the plan. What ran on simulated devices has no time, no MFU and no links here (case R03), and what ran on
+are against the plan. What ran on simulated devices has no time, no MFU and no links here, and what ran on
 another chip has no error. Next file to read: `run_records`.
 """
 
@@ -101,7 +101,7 @@ def compiled(record: Record | None, cost: Cost) -> Values:
 
 
 def measured(found: Mapping[str, Record], cost: Cost) -> Values:
-    """A device's times; of simulated devices what was counted there, never a time (case R03)."""
+    """A device's times; of simulated devices what was counted there, never a time."""
     values: Values = {}
     if (record := found.get("simulated")) is not None:
         words, counts = f"counted in what ran · {record.words()}", record.facts.get("counted", {})

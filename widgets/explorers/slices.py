@@ -1,4 +1,4 @@
-"""Explorer 1: which slice of each tensor lies on which device, and why.
+"""Which slice of each tensor lies on which device, and why.
 
     from widgets import slices
     slices(dims="batch:64 io:512 hidden:2048", mesh="rows:4 cols:2", layout="batch:rows hidden:cols")
@@ -10,7 +10,7 @@ a device for its ranges. `show_values` adds what a run put there:
     explorer.show_values(lambda tensor, device: arrays[tensor][device])
 
 The idea is "Mesh-TensorFlow"'s (arXiv 1811.02084, section 4): one layout for all tensors, so whatever lacks a split
-dimension is copied. Lessons 01 and 02 use it. Next file to read: `../figures/slices`.
+dimension is copied. Lessons 00 and 01 use it. Next file to read: `../figures/slices`.
 """
 
 from __future__ import annotations

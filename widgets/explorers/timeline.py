@@ -1,4 +1,4 @@
-"""Explorer 12: what a compiled layer computes, what its links carry meanwhile, and what rings of permutes change.
+"""What a compiled layer computes, what its links carry meanwhile, and what rings of permutes change.
 
     from widgets import timeline
     timeline()                                                  # PaLM 8B prefill on 8 TPU v4, plain and looped

@@ -1,4 +1,4 @@
-"""Explorer 3: a collective as hops in time, who sends which block to whom over which link, and the same for real.
+"""A collective as hops in time, who sends which block to whom over which link, and the same for real.
 
     from widgets import traffic
     traffic()                                                     # all-gather on a ring of 8
@@ -7,8 +7,8 @@
 
 Play, step or scrub the hops; press Run, and JAX's own collective runs on simulated or attached devices, each
 device's values beside what the schedule's hops leave there. Bytes of hops are modelled; the run has no times. Rings
-and their bytes: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102, appendix A.1). Lesson 03 uses it.
-Next file to read: `../figures/traffic`.
+and their bytes: "Efficiently Scaling Transformer Inference" (arXiv 2211.05102, appendix A.1). Lessons 03 and 10
+use it. Next file to read: `../figures/traffic`.
 """
 
 from __future__ import annotations

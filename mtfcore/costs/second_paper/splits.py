@@ -7,7 +7,7 @@
     (2, 16, 12.0, 11.313...)
 
 The formulas' optimum is a bound. A plan needs whole numbers of devices, and on real wires axes of the grid: 4x4x8
-gives X of 1, 4, 8, 16, 32 or 128, never 5.7. `best_split` answers only with splits that exist (case C07): a number of
+gives X of 1, 4, 8, 16, 32 or 128, never 5.7. `best_split` answers only with splits that exist: a number of
 devices may be cut at any of its divisors, a grid as "4x4x8" between whole axes.
 
 1D beats 2D until n > 4 F/E, which agrees with the printed sqrt(n) > F/E only where F/E is 4: 4 sqrt(EF/n) < 2E.

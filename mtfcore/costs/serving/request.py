@@ -66,7 +66,7 @@ class Request:
         """Phase → seconds of one pass by what binds: compute, hbm, link, launch."""
         return self._shaped({phase: each.parts for phase, each in self.phases.items()})
 
-    # ---- throughput: three quantities that are not to be mixed up (case C21) --------------------------------------
+    # ---- throughput: three quantities that are not to be mixed up -------------------------------------------------
 
     @cached_property
     def prompts_per_second(self) -> Any:

@@ -7,11 +7,11 @@
     np.float64(126701535232.0)
 
 There is one head: by heads every device holds everything. A cached token costs 2 · layers · kv_heads · head_size
-elements: key and value heads, not query heads (case C08), and not d_model. By heads, these lie over the axes that their
+elements: key and value heads, not query heads, and not d_model. By heads, these lie over the axes that their
 number divides and are copied over the others. By batch, sequences lie over the axes that their number divides, and
-heads over what is left; fewer sequences than devices are copied (case C19). Weight-gathered layouts split the batch to
+heads over what is left; fewer sequences than devices are copied. Weight-gathered layouts split the batch to
 begin with. Axes are used whole; `few_copies=True` says what the best axes for as many devices would give: 8 heads on
-16 devices are one a device, each on two (case C18). `even` is the floor that no layout may reach: all devices' memory
+16 devices are one a device, each on two. `even` is the floor that no layout may reach: all devices' memory
 as one. Source: Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 2.1 and 3.3, Figure 4, Table 1.
 Next file to read: `activation_bytes`.
 """

@@ -8,7 +8,7 @@
 Axes are handed out in order, each whole, to the first dimension that it divides: 48 heads take two axes of 4, and the
 third goes to the head size. `model.places` says it of one model, mesh and batch, with axes' names; here sizes may be
 numpy arrays and only the numbers of parts come out, so that 100,000 deployments are counted at once. A test holds the
-two against each other. `fewest` is what the best choice of axes for as many devices would give (case C18). Source:
+two against each other. `fewest` is what the best choice of axes for as many devices would give. Source:
 Efficiently Scaling Transformer Inference (arXiv 2211.05102), sections 3.2 and 3.3. Next file to read: `weight_bytes`.
 """
 

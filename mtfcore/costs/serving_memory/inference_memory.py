@@ -7,7 +7,7 @@
 
 Terms: weights with their scales, what an optimizer keeps (training only), the activations and the gathered weights of
 the fullest moment, the cache; and the reserve, a share of the capacity kept free (10 % unless told otherwise). Both
-verdicts are given: `fits_raw`, all terms within the capacity, and `fits`, with the reserve as well (case C13). Bytes
+verdicts are given: `fits_raw`, all terms within the capacity, and `fits`, with the reserve as well. Bytes
 are exact: whole float64 numbers up to 2^53. Next file to read: `memory_limits`.
 """
 

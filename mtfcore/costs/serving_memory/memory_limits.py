@@ -7,7 +7,7 @@
 At every moment of a pass memory grows by the same amount with each further token, or with each further step of the
 batch; the fullest moment alone may change. So the answer is the least, over the moments, of what is left divided by
 that amount. Steps of the batch are what the layout allows: 1, or the devices over which sequences lie; below one step,
-its divisors (cases C13, C19). Then the neighbours are checked, so that rounding can never be off by one: what is
+its divisors. Then the neighbours are checked, so that rounding can never be off by one: what is
 returned fits, one step more does not. Everything takes numpy arrays. Source of the example: Efficiently Scaling
 Transformer Inference (arXiv 2211.05102), Table 1. Next file to read: `serving/inference`.
 """
