@@ -200,10 +200,10 @@ def budgets(rng: Random) -> Iterator[tuple[mtf.Mesh, str, float]]:
     bigger_hint="for recompute in (False, True): for optimizer in ('adam', 'adafactor'): return the first that fits.",
 )
 def choice_within(answer: Callable[..., tuple[str, bool]], rng: Random) -> Iterator[Case]:
-    for batch in rng.sample((2, 4, 64), 3):
+    for batch, between in zip(rng.sample((2, 4, 64), 3), rng.sample((1, 2, 2), 3)):  # 2: both with and without fit
         step_bytes = functools.partial(held, batch)
-        totals = [step_bytes(*choice) for choice in CHOICES]
-        for budget in rng.sample((max(totals), rng.choice(sorted(totals)[1:3]), min(totals), min(totals) - 1), 4):
+        least, *others = sorted(step_bytes(*choice) for choice in CHOICES)
+        for budget in rng.sample((others[-1], others[between - 1], least, least - 1), 4):
             fitting = [choice for choice in CHOICES if step_bytes(*choice) <= budget]
             expected = fitting[0] if fitting else ("none", False)
             given, about = answer(step_bytes, budget), f"batch {batch}, budget {budget:,} bytes"

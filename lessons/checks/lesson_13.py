@@ -143,21 +143,30 @@ def _why(offer: Offer, limit: float) -> str:
     "apart[part] / whole.",
 )
 def explains(answer: Callable[..., tuple[str, float]], rng: Random) -> Iterator[Case]:
-    parts = ["weights", "cache", "products", "links", "launches"]
     for number in range(4):
+        ours, theirs, part, share = _told_apart(rng, number)
+        given = answer(dict(ours), dict(theirs))
+        what = f"{_shown(ours)} against {_shown(theirs)}"
+        yield equal(f"{what}: the part", part, given[0])
+        near = abs(given[1] - share) < 1e-6 * abs(share)
+        yield holds(f"{what}: its share", near, f"{share:.4f}", f"{given[1]:.4f}")
+
+
+def _told_apart(rng: Random, number: int) -> tuple[dict[str, float], dict[str, float], str, float]:
+    """Two splits, the part that explains most and its share: no ties, and that part twice in one of them alone."""
+    parts = ["weights", "cache", "products", "links", "launches"]
+    while True:
         ours = {part: round(rng.uniform(1, 9), 2) for part in rng.sample(parts, 3)}
         theirs = {part: round(rng.uniform(1, 9), 2) for part in rng.sample(parts, 4)}
         theirs |= {parts[number]: round(rng.uniform(12, 20), 2)}
         ours, theirs = (ours, theirs) if number % 2 else (theirs, ours)  # either may be the longer one
-        given = answer(dict(ours), dict(theirs))
-        apart = {part: theirs.get(part, 0) - ours.get(part, 0) for part in {*ours, *theirs}}
-        whole = sum(apart.values())
-        part = max(apart, key=lambda name: apart[name] / whole)
-        what = f"{_shown(ours)} against {_shown(theirs)}"
-        yield equal(f"{what}: the part", part, given[0])
-        share = apart[part] / whole
-        near = abs(given[1] - share) < 1e-6 * abs(share)
-        yield holds(f"{what}: its share", near, f"{share:.4f}", f"{given[1]:.4f}")
+        apart = {part: theirs.get(part, 0) - ours.get(part, 0) for part in parts if part in ours or part in theirs}
+        whole = sum(theirs.values()) - sum(ours.values())
+        if abs(whole) < 1:
+            continue
+        (share, part), (second, _) = sorted(((gap / whole, name) for name, gap in apart.items()), reverse=True)[:2]
+        if share - second > 0.01 and (number > 1 or not (part in ours and part in theirs)):
+            return ours, theirs, part, share
 
 
 def _shown(parts: dict[str, float]) -> str:

@@ -48,6 +48,12 @@ def _update(gradient_at, cast_first=False, gathered=True):
     return update
 
 
+def _first(held, budget, *names):
+    """Exercise 06 choice_within, each optimizer without and with recomputation before the next one."""
+    pairs = ((name, recompute) for name in names for recompute in (False, True))
+    return next((pair for pair in pairs if held(*pair) <= budget), ("none", False))
+
+
 def _seconds(blocks, floor=True):
     """Exercise 03 seconds with a number of blocks in all, one after another."""
     return lambda n, g, way, rate, hop: blocks(g, way) * max(n / rate, hop * floor)
@@ -215,5 +221,6 @@ WRONG = {
         (lambda held, budget: ("adam", False), "budget"),  # never asks
         (lambda held, budget: ("adafactor", True), "budget"),  # always the smallest
         (lambda held, budget: ("adam", held("adam", False) > budget), "budget"),  # never Adafactor
+        (lambda held, budget: _first(held, budget, "adam", "adafactor"), "the pair: expected"),  # recomputing first
     ],
 }

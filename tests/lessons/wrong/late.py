@@ -39,6 +39,13 @@ def _apart(ours, theirs, parts, size=False):
     return part, apart[part] / whole
 
 
+def _common(ours, theirs):
+    whole = sum(theirs.values()) - sum(ours.values())
+    shares = {part: (theirs[part] - ours[part]) / whole for part in ours if part in theirs}
+    part = max(shares, key=shares.get)
+    return part, shares[part]
+
+
 def _lax():
     return importlib.import_module("jax").lax
 
@@ -316,6 +323,7 @@ WRONG = {
     "13 explains": [
         (lambda ours, theirs: ("links", 1.0), "expected"),
         (lambda ours, theirs: _apart(ours, theirs, {*ours} & {*theirs}), "expected"),  # what one does not name
+        (lambda ours, theirs: _common(ours, theirs), "the part: expected"),  # the same, of the whole difference
         (lambda ours, theirs: _apart(ours, theirs, {*ours, *theirs}, size=True), "its share"),
         (lambda ours, theirs: _apart(ours, theirs, {*ours, *theirs})[0], "a part and a share"),
     ],
