@@ -118,7 +118,8 @@ def described(entry: Entry) -> Iterator[str]:
         if inspect.isclass(value) and inspect.isfunction(vars(value).get("__init__")) and value.__init__.__doc__:
             yield f"{text(value.__init__)}\n"
     else:
-        yield f"A {type(value).__name__}; {where} says what it holds.\n"
+        names = ", ".join(f"`{name}`" for name in value)
+        yield f"A {type(value).__name__} of {names}; {where} says more.\n"
         return
     yield from (f"{line}\n" for line in members(value))
     yield f"Defined in {where}\n"

@@ -17,7 +17,7 @@ import pytest
 from setup.recipes import NEEDED, ROOT, TEXT, Recipe, apply, copy_tree, recipes
 
 RECIPES = recipes()
-MAKE = {"make docs": "python docs/reference.py", "make lessons": "python -m lessons.build"}
+MAKE = {"make docs": "python docs", "make lessons": "python -m lessons.build"}
 MUST = ("operation", "layout", "chip", "model", "explorer", "lesson", "case")
 
 
@@ -42,6 +42,8 @@ def follow(tree: Path, chosen: list[Recipe]) -> str:
     made = [command for recipe in chosen for command in recipe.commands if "pytest" not in command]
     for command in dict.fromkeys(made):
         run(tree, [sys.executable, *shlex.split(MAKE.get(command, command))[1:]])
+    fresh = "tests/errors/test_catalogue.py::test_each_says_exactly_what_the_page_shows"
+    run(tree, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", fresh])
     return run(tree, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *together(asked)], 250)
 
 
@@ -81,6 +83,13 @@ def test_a_recipe_is_short_and_in_order(recipe):
     assert 2 <= len(recipe.steps) <= 9
     assert recipe.about.startswith("You get ") and recipe.files
     assert recipe.seen and any("pytest" in command for command in recipe.commands)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
+def test_a_recipe_makes_the_pages_that_list_what_it_adds(recipe):
+    """Each new name stands in the reference or in a message's list of what is legal; a lesson has its own pages."""
+    lesson = {"make lessons", "python -m lessons.previews 14"}
+    assert {"make docs"} <= set(recipe.commands) or lesson <= set(recipe.commands)
 
 
 def test_links_of_the_text_lead_somewhere():

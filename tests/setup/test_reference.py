@@ -33,6 +33,14 @@ def test_each_public_name_stands_once(pages):
         assert len(re.findall(rf"^## {re.escape(written)}$", text, re.MULTILINE)) == 1, written
 
 
+def test_tables_say_whose_names_they_hold(pages):
+    import mtfcore as mtf
+
+    for table in (mtf.model.CONFIGS, mtf.model.partitions, mtf.schedules.KINDS, mtf.schedules.WAYS):
+        named = ", ".join(f"`{name}`" for name in table)
+        assert f"A {type(table).__name__} of {named}; `mtfcore/" in "\n".join(pages.values())
+
+
 def test_links_within_the_reference_arrive(pages):
     links = re.findall(r"\]\((\w+\.md)#([\w-]+)\)", pages["README.md"])
     for name, text in pages.items():
