@@ -195,6 +195,12 @@ def test_other_files_are_counted_and_not_read(give):
     assert "1 not looked at, since the name does not end in .json." in classroom(give("a.json", GOOD)).note
 
 
+def test_folders_as_a_learning_platform_packs_them_are_said(give, tmp_path):
+    (tmp_path / "Ada_12_file").mkdir()
+    note = classroom(give("a.json", GOOD)).note
+    assert note == "1 folder not looked into: files must lie beside each other here."
+
+
 def test_more_files_than_a_class_has_are_not_read(give, monkeypatch):
     monkeypatch.setattr(module, "MOST_FILES", 1)
     give("a.json", GOOD)
@@ -299,9 +305,27 @@ def test_an_answer_given_before_its_result_was_seen_is_no_error(give):
     assert bars(page, NUMBER.name) == {"no result yet": 1} and "Nobody has seen the result" in page
 
 
-def test_what_another_version_of_the_course_asked_is_passed_over(give):
-    found = classroom(give("a.json", changed(checks={"77 gone": {"passed": True, "tries": 1, "help": 0}})))
-    assert not any(row.checks for row in found.students[0].rows) and "77 gone" not in found._repr_html_()
+def test_what_another_version_of_the_course_asked_is_not_counted_and_said(give):
+    found = classroom(give("a.json", changed(checks={"77 <b>gone": {"passed": True, "tries": 1, "help": 0}})))
+    assert not any(row.checks for row in found.students[0].rows)
+    said = "a.json (Meshwork 1.0): 1 entry not counted, since this course does not ask: 77 "
+    assert f"{said}<b>gone." in repr(found) and f"{said}&lt;b&gt;gone." in found._repr_html_()
+    many = {f"77 gone{n}": {"passed": True, "tries": 1, "help": 0} for n in range(9)}
+    assert "9 entries not counted, since this course does not ask: 77 gone0, 77 gone1, 77 gone2, …." in classroom(
+        give("a.json", changed(checks=many))
+    ).note  # fmt: skip
+
+
+def test_each_student_has_a_count_of_the_predictions_made_before_the_result(give):
+    give("a.json", GOOD)
+    found = classroom(give("b.json", {**guess(before=False), "name": "Grace"}))
+    place = csv.DictReader(io.StringIO(found.csv()))
+    assert [(row[f"{NUMBER.name[:2]} guessed"], row[f"{NUMBER.name[:2]} before"]) for row in place] == [
+        ("1", "1"), ("1", "0"),
+    ]  # fmt: skip
+    head, ada, grace = (line.split() for line in repr(found).split("\n\n")[2].splitlines())
+    assert head[-2:] == ["Predicted", "before"] and (ada[-1], grace[-1]) == ("1", "0")
+    assert re.findall(r'<td class="mw-n">(\d)</td></tr>', found._repr_html_())[:2] == ["1", "0"]
 
 
 def test_a_class_of_300_is_read_and_drawn(tmp_path):

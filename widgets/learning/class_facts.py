@@ -31,6 +31,7 @@ class Student:
     exported: str  # 2026-11-30T14:00:00Z
     meshwork: str
     rows: tuple[Standing, ...]
+    unasked: tuple[str, ...] = ()  # checks and predictions in the file that this course does not ask for
 
     @property
     def started(self) -> bool:

@@ -16,7 +16,7 @@ from widgets import pages
 
 from .class_charts import charts
 from .class_facts import HONEST, ClassFacts, Student
-from .class_text import cell, hardest_rows, prediction_rows
+from .class_text import SUMS, cell, hardest_rows, prediction_rows, sums
 from .outline import Lesson, course
 from .standing import Standing
 from .style import STYLE
@@ -78,15 +78,15 @@ def _right(column: int, first: int) -> str:
 def _students(found: ClassFacts) -> str:
     heads = "".join(f'<th scope="col" title="{escape(les.title)}">{les.number}</th>' for les in course())
     body = "".join(_student(student) for student in found.students)
-    head = f'<tr><th scope="col">Student</th>{heads}<th scope="col">Tries</th><th scope="col">Helps</th></tr>'
+    last = "".join(f'<th scope="col">{text}</th>' for text in SUMS)
+    head = f'<tr><th scope="col">Student</th>{heads}{last}</tr>'
     return f'<table class="mw-class"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 
 def _student(student: Student) -> str:
     cells = "".join(f"<td{_shade(row)}>{cell(row)}</td>" for row in student.rows)
-    tries, helps = sum(row.tries for row in student.rows), sum(row.helps for row in student.rows)
-    name = escape(student.name)
-    return f'<tr><th scope="row">{name}</th>{cells}<td class="mw-n">{tries}</td><td class="mw-n">{helps}</td></tr>'
+    last = "".join(f'<td class="mw-n">{text}</td>' for text in sums(student))
+    return f'<tr><th scope="row">{escape(student.name)}</th>{cells}{last}</tr>'
 
 
 def _shade(row: Standing) -> str:

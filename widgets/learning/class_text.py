@@ -20,6 +20,7 @@ from .standing import Standing
 Rows = list[tuple[str, ...]]
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 HARDEST = 10
+SUMS = ("Tries", "Helps", "Predicted before")
 
 
 def text(found: ClassFacts) -> str:
@@ -50,12 +51,14 @@ def cell(row: Standing) -> str:
 
 def lesson_rows(found: ClassFacts) -> Rows:
     """Student × lesson."""
-    head = ("Student", *(lesson.number for lesson in course()), "Tries", "Helps")
-    return [head, *((student.name, *map(cell, student.rows), *_sums(student)) for student in found.students)]
+    head = ("Student", *(lesson.number for lesson in course()), *SUMS)
+    return [head, *((student.name, *map(cell, student.rows), *sums(student)) for student in found.students)]
 
 
-def _sums(student: Student) -> tuple[str, str]:
-    return str(sum(row.tries for row in student.rows)), str(sum(row.helps for row in student.rows))
+def sums(student: Student) -> tuple[str, ...]:
+    """Under `SUMS`: tries, helps, and predictions made before the result was shown."""
+    fields = ("tries", "helps", "guessed_before")
+    return tuple(str(sum(getattr(row, field) for row in student.rows)) for field in fields)
 
 
 def summary_rows(found: ClassFacts) -> Rows:
@@ -103,7 +106,9 @@ def prediction_rows(found: ClassFacts) -> Rows:
 def csv_text(found: ClassFacts) -> str:
     """A row a student, then those without a file, then the files left out."""
     lessons = [
-        f"{lesson.number} {kind}" for lesson in course() for kind in ("passed", "of", "tries", "helps", "guessed")
+        f"{lesson.number} {kind}"
+        for lesson in course()
+        for kind in ("passed", "of", "tries", "helps", "guessed", "before")
     ]
     head = ["student", "exported", "meshwork", "file", "left out because", *lessons]
     out = io.StringIO()
@@ -118,7 +123,7 @@ def _csv_rows(found: ClassFacts) -> Iterator[Sequence[str | int]]:
     for student in found.students:
         numbers = [
             number for row in student.rows
-            for number in (row.passed, len(row.lesson.checks), row.tries, row.helps, row.guessed)
+            for number in (row.passed, len(row.lesson.checks), row.tries, row.helps, row.guessed, row.guessed_before)
         ]  # fmt: skip
         yield [student.name, student.exported, student.meshwork, student.file, "", *numbers]
     yield from ([name, "", "", "", "no file of this name"] for name in found.missing)

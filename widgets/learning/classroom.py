@@ -64,7 +64,8 @@ def classroom(folder: str | Path, names: Iterable[str] = ()) -> Classroom:
     given = {_same(student.name) for student in kept}
     missing = tuple(clean_name(name) for name in names if name.strip() and _same(name) not in given)
     ordered = sorted(kept, key=lambda student: (_same(student.name), student.file))
-    return Classroom(tuple(ordered), tuple(sorted([*left_out, *older])), missing, note)
+    notes = " ".join(filter(None, [note, *map(_passed_over, ordered)]))
+    return Classroom(tuple(ordered), tuple(sorted([*left_out, *older])), missing, notes)
 
 
 def _listed(names: object) -> list[object]:
@@ -80,8 +81,11 @@ def _files(folder: Path) -> tuple[list[Path], str]:
         found = sorted(Path(entry.path) for entry in entries)
     wanted = [path for path in found if path.suffix.lower() == ".json"]
     notes = [f"{len(wanted):,} files; the first {MOST_FILES:,} were read."] * (len(wanted) > MOST_FILES)
-    if others := len(found) - len(wanted):
-        notes.append(f"{others} not looked at, since the name does not end in .json.")
+    others = [path for path in found if path.suffix.lower() != ".json"]
+    if folders := sum(path.is_dir() for path in others):
+        notes.append(f"{count(folders, 'folder')} not looked into: files must lie beside each other here.")
+    if files := len(others) - folders:
+        notes.append(f"{files} not looked at, since the name does not end in .json.")
     return wanted[:MOST_FILES], " ".join(notes)
 
 
@@ -98,7 +102,18 @@ def _read_all(paths: list[Path]) -> tuple[list[Student], list[tuple[str, str]]]:
 
 def _student(file: str, data: Json) -> Student:
     rows = tuple(standings(data["checks"], data["predictions"]))
-    return Student(data["name"] or f"no name ({file})", file, data["exported"], data["meshwork"], rows)
+    asked = {name for row in rows for name in (*row.checks, *row.predictions)}
+    unasked = tuple(clean_name(name) for name in (*data["checks"], *data["predictions"]) if name not in asked)
+    return Student(data["name"] or f"no name ({file})", file, data["exported"], data["meshwork"], rows, unasked)
+
+
+def _passed_over(student: Student) -> str:
+    """What a file of another version holds that cannot be counted here, so that nobody misses it without a word."""
+    if not student.unasked:
+        return ""
+    named = ", ".join(student.unasked[:3]) + ", …" * (len(student.unasked) > 3)
+    what = count(len(student.unasked), "entry", "entries")
+    return f"{student.file} (Meshwork {student.meshwork}): {what} not counted, since this course does not ask: {named}."
 
 
 def _one_each(students: list[Student]) -> tuple[list[Student], Iterator[tuple[str, str]]]:

@@ -53,6 +53,11 @@ class Standing:
         return sum("answer" in entry for entry in self.predictions.values())
 
     @property
+    def guessed_before(self) -> int:
+        """Predictions made before the result was shown: those that count."""
+        return sum("answer" in entry and bool(entry.get("before")) for entry in self.predictions.values())
+
+    @property
     def started(self) -> bool:
         """Whether anything was answered: opening a lesson, or running it unanswered, is no start."""
         return bool(self.tries or self.helps or self.passed or self.guessed)
