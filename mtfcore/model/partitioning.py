@@ -13,10 +13,11 @@ Source: Mesh-TensorFlow (arXiv 1811.02084), section 9. Next file to read: `mtfco
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from mtfcore.errors import nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.layout import Layout
 from mtfcore.model.serving import SERVING, ServingPartition
 
@@ -74,15 +75,18 @@ def read_layout(text: Any) -> Layout:
 
     `text`: such as "batch:rows d_ff:cols", "B:rows F:cols" or "mtf-2d".
 
-    Raises `LayoutError` for dimensions that no Transformer has.
+    Raises `LayoutError` for dimensions that no Transformer has, and for a partition's name that is none.
 
         >>> mtf.model.read_layout("batch:rows d_ff:cols")
         Layout('B:rows F:cols')
     """
     if isinstance(text, (Partition, ServingPartition)):
         return text.layout
-    if isinstance(text, str) and text in partitions:
-        return partitions[text].layout
+    named = text.strip() if isinstance(text, str) else ""
+    if named in partitions:
+        return partitions[named].layout
+    if re.fullmatch(r"[\w-]*-[\w-]*", named):  # one word that no layout can be
+        raise LayoutError(f"no partition {named[:100]!r}; {nearest(named[:100], partitions)}")
     rules = Layout(text).rules
     known = [*WORDS, *LETTERS]
     faults = [f"no dimension {name!r} in a Transformer; {nearest(name, known)}" for name, _ in rules

@@ -96,6 +96,7 @@ def test_a_seed_that_is_none(seed):
         ("B:rows V:cols F:cols H:cols", "B:rows V:cols F:cols H:cols"),
         ("batch:(x y) E:z kv_heads:x d_k:z length:w memory_length:w", "B:xy E:z K:x D:z L:w S:w"),
         ("mtf-3d", "B:rows V:cols F:cols H:cols E:planes"),
+        (" mtf-1d ", "V:all F:all H:all"),
         (mtf.Layout("batch:rows"), "B:rows"),
         ("", ""),
     ],
@@ -109,7 +110,8 @@ def test_layouts_in_words_and_letters(text, letters):
     [
         ("hidden:cols batchs:rows", ["2 faults", "no dimension 'hidden'", "did you mean 'batch'?"]),
         ("batch:rows B:cols", ["dimension 'B' has 2 rules"]),
-        ("mtf-4d", ["'mtf-4d' is not a name"]),
+        ("mtf-4d", ["no partition 'mtf-4d'; did you mean 'mtf-3d'? legal here: 'mtf-data'"]),
+        (" ws2d-head ", ["no partition 'ws2d-head'; did you mean 'ws2d-heads'?"]),
     ],
 )
 def test_layouts_that_are_refused(text, found):
