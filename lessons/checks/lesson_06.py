@@ -131,7 +131,7 @@ def padded(answer: Callable[..., tuple[int, float]], rng: Random) -> Iterator[Ca
         given = answer(size, parts)
         new = next(n for n in range(size, size + parts) if n % parts == 0)
         yield equal(f"size {size} over {parts} devices", new, given[0])
-        close = abs(given[1] - (1 - size / new)) < 1e-9
+        close = abs(given[1] - (1 - size / new)) < 1e-4  # the digits that are shown, also where an answer is rounded
         yield holds(f"share wasted of {size} over {parts}", close, f"{1 - size / new:.4f}", f"{given[1]:.4f}")
 
 
@@ -201,7 +201,7 @@ def budgets(rng: Random) -> Iterator[tuple[mtf.Mesh, str, float]]:
 )
 def choice_within(answer: Callable[..., tuple[str, bool]], rng: Random) -> Iterator[Case]:
     for batch, between in zip(rng.sample((2, 4, 64), 3), rng.sample((1, 2, 2), 3)):  # 2: both with and without fit
-        step_bytes = functools.partial(held, batch)
+        step_bytes = _bytes_of_a_step(batch)
         least, *others = sorted(step_bytes(*choice) for choice in CHOICES)
         for budget in rng.sample((others[-1], others[between - 1], least, least - 1), 4):
             fitting = [choice for choice in CHOICES if step_bytes(*choice) <= budget]
@@ -212,8 +212,17 @@ def choice_within(answer: Callable[..., tuple[str, bool]], rng: Random) -> Itera
             yield equal(f"{about}: the pair", expected, given)
 
 
+def _bytes_of_a_step(batch: int) -> Callable[[str, bool], int]:
+    """The exercise's `held`: a plain function of that name, so that a report can name it."""
+
+    def held(optimizer: str, recompute: bool) -> int:
+        return step_bytes_held(batch, optimizer, recompute)
+
+    return held
+
+
 @functools.cache
-def held(batch: int, optimizer: str, recompute: bool) -> int:
+def step_bytes_held(batch: int, optimizer: str, recompute: bool) -> int:
     """Bytes of one device at the fullest moment of a small language model's step on eight (modelled)."""
     cfg = mtf.model.config("tiny-lm", d_model=32, d_ff=256, heads=8, head_size=8, max_length=16)
     step = training_step(mtf.model.loss(cfg, recompute=recompute), cfg.params, OPTIMIZERS[optimizer])

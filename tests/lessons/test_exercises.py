@@ -36,6 +36,25 @@ def test_blocks_along_the_other_dimension_pass_too(seed):
     assert state == "passed", message
 
 
+OTHER_WAYS = [  # right, but not as the solution writes it
+    ("05 ratio", lambda batch, n: n / batch if n > 1 else 0),  # one processor all-reduces nothing
+    ("06 padded", lambda size, parts: (-(-size // parts) * parts, round(1 - size / (-(-size // parts) * parts), 4))),
+    ("08 gather_from", lambda e, f, x, y, z: e * f * x * y * z // (e * y * z + f * x)),  # whole tokens
+]
+
+
+@pytest.mark.parametrize(("name", "right"), OTHER_WAYS, ids=[name for name, _ in OTHER_WAYS])
+def test_right_answers_in_another_way_pass_too(name, right):
+    for seed in SEEDS:
+        state, message, _ = judge(BOOK[name], right, seed)
+        assert state == "passed", message
+
+
+def test_a_function_that_is_given_is_named_in_the_report():
+    _, message, _ = judge(BOOK["06 choice_within"], lambda held, budget: "adam", "Ada")
+    assert "(the function held, " in message
+
+
 @pytest.mark.parametrize("name", BOOK)
 def test_the_stub_is_not_yet(name):
     state, message, _ = judge(BOOK[name], stub(name), "Ada")
