@@ -35,6 +35,7 @@ START_HERE = """Meshwork, for a room without a network. {size} in all, for {targ
 1. Copy this whole folder to each machine (a USB stick, a shared drive).
 2. In the copy, with Python {pythons}:      python setup_lab.py lab
 
+Each machine must have that Python already, and a browser; Debian and Ubuntu need the package python3-venv too.
 The first time takes a minute or two and 1.5 GB of disk; everything comes from the folder `wheels`. Nothing is fetched.
 On macOS and Linux the command may be called python3. README.md tells the rest.
 """

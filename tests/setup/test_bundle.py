@@ -94,6 +94,13 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_what_is_read_first_says_what_must_be_there_already(tmp_path):
+    bundle.write_start(tmp_path, [Target("3.12", "windows"), Target("3.12", "linux")])
+    text = (tmp_path / "START_HERE.txt").read_text(encoding="utf-8")
+    assert "0 MB in all, for Python 3.12 on windows, Python 3.12 on linux." in text and "with Python 3.12: " in text
+    assert "must have that Python already, and a browser" in text and "python3-venv" in text
+
+
 def test_wheels_beside_the_set_up_are_used_and_nothing_else(monkeypatch, tmp_path):
     monkeypatch.setattr(basics, "ROOT", tmp_path)
     assert environment.offline_wheels() == []
