@@ -218,6 +218,15 @@ def test_the_newest_file_of_a_student_counts(give):
     assert found.left_out[0][0] == "early.json" and "gave a newer file too: late.json" in found.left_out[0][1]
 
 
+def test_an_older_file_says_what_it_alone_has(give):
+    """As of a student who works on two computers: nothing is lost without a word."""
+    give("home.json", GOOD)
+    found = classroom(give("lab.json", changed(exported="2026-12-01T12:00:00Z", checks={})))
+    assert "lab.json. Here alone: 1 check passed. Two students" in dict(found.left_out)["home.json"]
+    found = classroom(give("lab.json", changed(exported="2026-12-01T12:00:00Z")))
+    assert "lab.json. Two students" in dict(found.left_out)["home.json"]
+
+
 def test_files_without_a_name_are_not_one_student(give):
     give("a.json", changed(name=" "))
     found = classroom(give("b.json", changed(name="")))

@@ -123,11 +123,20 @@ def _one_each(students: list[Student]) -> tuple[list[Student], Iterator[tuple[st
         newest[_same(student.name)] = student
     kept = list(newest.values())
     older = (
-        (student.file, f"{student.name} gave a newer file too: {newest[_same(student.name)].file}. Two students of one "
-         "name? Let one export under another.")
+        (student.file, f"{student.name} gave a newer file too: {newest[_same(student.name)].file}. "
+         f"{_only_here(student, newest[_same(student.name)])}Two students of one name? Let one export under another.")
         for student in students if student not in kept
     )  # fmt: skip
     return kept, older
+
+
+def _only_here(older: Student, newer: Student) -> str:
+    """What is lost by taking the newer file, as of somebody who works on two computers."""
+    passed = [
+        {name for row in each.rows for name in row.checks if row.checks[name]["passed"]} for each in (older, newer)
+    ]
+    lost = len(passed[0] - passed[1])
+    return f"Here alone: {count(lost, 'check')} passed. " if lost else ""
 
 
 def _same(name: str) -> str:
