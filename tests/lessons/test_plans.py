@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import mtfcore as mtf
 from lessons.course import lessons
 from lessons.notebooks import HERE
 
@@ -45,3 +46,11 @@ def test_the_minutes_of_the_notes_are_those_of_the_map(lesson):
     timing = notes.partition("## Timing")[2].partition("\n## ")[0]
     total = sum(map(int, re.findall(r"^\| \d+ · [^|]*\| (\d+) \|", timing, re.MULTILINE)))
     assert lesson.minutes[0] <= total <= lesson.minutes[1] <= 60
+
+
+def test_what_a_token_waits_for_in_the_planner_is_what_the_notes_say():
+    asked = {"input_tokens": 2048, "output_tokens": 64, "prefill_batch": 1, "weights": "int8"}  # as planner() starts
+    served = mtf.costs.inference("palm-540b", "v4:4x4x4", batch=[1, 64, 512], **asked)
+    assert list(served.bottleneck["decode"]) == ["launch", "launch", "link"]
+    said = (TEACHING / "07_costs.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert "waits most for starting its collectives, at 1 and at 64 alike" in said and "for links at 512" in said
