@@ -113,11 +113,6 @@ def exercises(source: Path) -> Iterator[tuple[str, str, str]]:
         yield name, texts["stub"], texts["solution"]
 
 
-def without_check(text: str) -> str:
-    """An exercise cell's text up to its closing `check(…)`."""
-    return _CHECK.split(text)[0].rstrip()
-
-
 def teachers(source: Path) -> str:
     """The exact text of a notebook for teachers: no lesson, so nothing is filled in."""
     return _text(_notebook(jupytext.read(source).cells, source.stem))

@@ -98,3 +98,9 @@ def repeated_names(names: Iterable[str]) -> list[str]:
 def volume(dims: Iterable[Dim]) -> int:
     """The number of elements."""
     return math.prod(sure(dim.size) for dim in dims)
+
+
+def divisors(n: int) -> list[int]:
+    """All whole numbers that divide n, ascending."""
+    low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
+    return sorted({*low, *(n // d for d in low)})

@@ -38,7 +38,7 @@ class Traffic(float):
 
     def __new__(cls, by_axis: Mapping[str, float | Fraction]) -> Traffic:
         self = super().__new__(cls, sum(by_axis.values()))
-        self.by_axis = {axis: _plain(sent) for axis, sent in by_axis.items()}
+        self.by_axis = {axis: plain_bytes(sent) for axis, sent in by_axis.items()}
         return self
 
     def __getnewargs__(self) -> tuple:
@@ -46,13 +46,14 @@ class Traffic(float):
 
     @property
     def total(self) -> float:
-        return _plain(Fraction(float(self)))
+        return plain_bytes(Fraction(float(self)))
 
     def __getitem__(self, axis: str) -> float:
         return self.total if axis == "total" else self.by_axis[axis]
 
 
-def _plain(number: float | Fraction) -> float | int:
+def plain_bytes(number: float | Fraction) -> float | int:
+    """Exact bytes, which may be a fraction, as JSON has numbers: whole ones stay whole."""
     return int(number) if number == int(number) else float(number)
 
 

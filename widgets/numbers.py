@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
 
 from mtfcore.numbers import count, quantity
 
@@ -26,9 +25,9 @@ def origin(text: str, word: str) -> str:
     return f"{text} [{word}]"
 
 
-def plain_number(number: Any) -> int | float:
-    """Exact bytes, which may be a fraction, as JSON has numbers: whole ones stay whole."""
-    return int(number) if number == int(number) else float(number)
+def modelled(value: float, unit: str = "iB") -> str:
+    """A quantity, bytes unless told otherwise, with the word that says that it comes from a formula or a plan."""
+    return origin(quantity(value, unit), "modelled")
 
 
 def tagged_html(text: str) -> str:
@@ -36,4 +35,4 @@ def tagged_html(text: str) -> str:
     return _TAG.sub(r'<span class="mw-origin">\1</span>', html.escape(text))
 
 
-__all__ = ["ORIGINS", "count", "origin", "plain_number", "quantity", "tagged_html"]
+__all__ = ["ORIGINS", "count", "modelled", "origin", "quantity", "tagged_html"]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 LENGTH = struct.Struct(">Q")
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.1  # between two looks whether somebody wants to stop
 
 
 class Ended(Exception):

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from mtfcore.compiling.messages import Ended, Stopped, TooLate, receive, send
+from mtfcore.compiling.messages import LOOK_SECONDS, Ended, Stopped, TooLate, receive, send
 from mtfcore.compiling.turns import CompilerSlots
 from mtfcore.errors import DeviceError, sure
 from mtfcore.platforms import ANSWERS
@@ -41,7 +41,6 @@ HOW_TO_GET_IT = (
 # No device is looked for, no log is left behind, and another kernel may compile at the same time.
 ENVIRONMENT = ANSWERS | {"JAX_PLATFORMS": "cpu", "TPU_LOG_DIR": "disabled", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
 STOPPED = "the compilation was stopped"
-LOOK_SECONDS = 0.1
 TRIES = 3
 # What is said to JAX, XLA and libtpu is said of this process and its devices, and could change what is compiled.
 NOT_PASSED_ON = ("JAX_", "XLA_", "TPU_", "LIBTPU_")

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from mtfcore.compiling.messages import LOOK_SECONDS
 from mtfcore.errors import DeviceError, sure
 from mtfcore.machine import Machine
 from mtfcore.numbers import count
@@ -28,7 +29,6 @@ from mtfcore.numbers import count
 CHILD_BYTES = 700 * 2**20  # 450 MB once started, and room for a program
 FOR_OTHERS = 512 * 2**20  # what is left to everything else
 PER_CORE = 2
-LOOK_SECONDS = 0.1
 DOOR_SECONDS = 2.0  # whoever holds the door longer than this has been stopped
 SET_BY = "MESHWORK_COMPILERS"
 

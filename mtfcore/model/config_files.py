@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from mtfcore.errors import LayoutError, LayoutWarning, expect, nearest, refuse
-from mtfcore.model.configs import SIZES, Config, config
+from mtfcore.model.configs import MOST_PARAMS, SIZES, Config, config
 from mtfcore.model.plain_json import read_json
 from mtfcore.notation import as_size
 
-MOST_PARAMS = 10**16  # beyond it sizes are a slip, and sums of bytes would no longer be exact
 OWN = "meshwork"  # the model_type of files that `save_config` writes
 FAMILIES = {  # model_type → what differs from Llama
     "llama": {}, "mistral": {}, "qwen2": {"qkv_biases": True},

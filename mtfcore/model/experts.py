@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import mtfcore as mtf
 from mtfcore.errors import LayoutError, refuse
+from mtfcore.model.block import as_dtype
 from mtfcore.notation import as_whole
 from mtfcore.ops import expect_tensor, plain_number
 from mtfcore.tensor import Tensor
@@ -68,7 +69,7 @@ def mixture(
     choices = chosen(likely, names.choice, tokens, k, capacity)
     slots = [_slots(choice, capacity, x.dtype) for choice in choices]
     sent = _sum(slots)
-    weighted = _sum([slot * _cast(choice.weight, x.dtype) for slot, choice in zip(slots, choices, strict=True)])
+    weighted = _sum([slot * as_dtype(choice.weight, x.dtype) for slot, choice in zip(slots, choices, strict=True)])
     here, there = f"{group} {names.choice}", f"{group}_all {names.experts}"  # split: the groups; the experts
     inside = mtf.einsum(x, sent, out=f"{here} capacity {names.model}")
     outside = _renamed(inside, here, there)  # an all-to-all from B to experts
@@ -110,7 +111,7 @@ def _slots(choice: Choice, capacity: int, dtype: str) -> Tensor:
     """1 where a token stands in its expert's row: group, token, expert, place."""
     places = mtf.one_hot(choice.place, f"capacity:{capacity}", dtype)
     names = [*choice.fits.names, "capacity"]
-    return mtf.multiply(_cast(choice.fits, dtype), places, out=" ".join(names))
+    return mtf.multiply(as_dtype(choice.fits, dtype), places, out=" ".join(names))
 
 
 def _renamed(t: Tensor, old: str, new: str) -> Tensor:
@@ -172,8 +173,4 @@ def _sum(tensors: list[Tensor]) -> Tensor:
 
 
 def _f32(t: Tensor) -> Tensor:
-    return _cast(t, "f32")
-
-
-def _cast(t: Tensor, dtype: str) -> Tensor:
-    return t if t.dtype == dtype else mtf.cast(t, dtype)
+    return as_dtype(t, "f32")

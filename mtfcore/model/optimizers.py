@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import mtfcore as mtf
 from mtfcore.dims import Dim, parse_dims, volume
 from mtfcore.errors import LayoutError, nearest, refuse, sure
+from mtfcore.model.block import as_dtype
 from mtfcore.model.optimizer_options import expect_params, option_faults
 from mtfcore.tensor import Tensor
 
@@ -78,8 +79,8 @@ class Optimizer(ABC):
         for name, w in params.items():
             own = {end: _f32(state[f"{name}_{end}"]) for end in self.parts(w.dims)}
             change, after = self.change(_f32(w), scaled[name], own, t)
-            new_params[name] = _cast(_f32(w) - change, w.dtype)
-            new_state |= {f"{name}_{end}": _cast(s, state[f"{name}_{end}"].dtype) for end, s in after.items()}
+            new_params[name] = as_dtype(_f32(w) - change, w.dtype)
+            new_state |= {f"{name}_{end}": as_dtype(s, state[f"{name}_{end}"].dtype) for end, s in after.items()}
         return new_params, new_state
 
     def _clipped(self, grads: Tensors) -> Tensors:
@@ -213,11 +214,7 @@ def _without(dims: tuple[Dim, ...], name: str) -> tuple[Dim, ...]:
 
 
 def _f32(t: Tensor) -> Tensor:
-    return _cast(t, "f32")
-
-
-def _cast(t: Tensor, dtype: str) -> Tensor:
-    return t if t.dtype == dtype else mtf.cast(t, dtype)
+    return as_dtype(t, "f32")
 
 
 def _sized(name: str, given: Any) -> tuple[Dim, ...]:

@@ -29,8 +29,9 @@ from mtfcore.numbers import count
 from mtfcore.schedules.grid import WAYS, Grid
 from mtfcore.schedules.hops import ROUTED, Bytes, Hop, Schedule, plain
 from mtfcore.schedules.spreading import Messages, backwards, route, spread
+from mtfcore.traffic import COLLECTIVES
 
-KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "halo_exchange")
+KINDS = COLLECTIVES
 RINGS = "arXiv 2211.05102, appendix A.1"
 ROUTES = "hop by hop through the neighbours, one axis after another"
 MOST_DEVICES = {"all_to_all": 256}  # more hops than that are of use to nobody; the others: 1024

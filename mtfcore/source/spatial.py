@@ -13,13 +13,9 @@ from collections.abc import Callable, Sequence
 
 from mtfcore.mesh import Mesh
 from mtfcore.permuting import halo_pairs, permute_axes
-from mtfcore.source.lines import Operands, called, ordered, quoted, shape_text
+from mtfcore.source.lines import Operands, called, ordered, place_of, quoted, shape_text
 from mtfcore.spatial import roles
 from mtfcore.steps import Step
-
-
-def _place(step: Step) -> int:
-    return step.before[0].names.index(step.params["dim"])
 
 
 def _cut(operand: str, place: int, start: int, stop: int) -> str:
@@ -38,18 +34,18 @@ def _halo_exchange(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 
 def _edge(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, start = _place(step), step.params["start"]
+    place, start = place_of(step), step.params["start"]
     return _cut(operands[0], place, start, start + step.after.local_shape(mesh)[place])
 
 
 def _extend(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, rank = _place(step), len(step.after.dims)
+    place, rank = place_of(step), len(step.after.dims)
     joined = called("jnp.concatenate", f"[{', '.join(operands)}]", f"axis={place}")
     return _padded(joined if len(operands) > 1 else operands[0], rank, place, *step.params["zeros"])
 
 
 def _trim(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, first, by = _place(step), step.params["start"], step.params["step"]
+    place, first, by = place_of(step), step.params["start"], step.params["step"]
     on = step.after.on[step.params["dim"]]
     start = f"{first} + lax.axis_index({quoted(on)}) * {by}".removeprefix("0 + ")
     return called(
@@ -58,7 +54,7 @@ def _trim(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 
 def _shift(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, by = _place(step), step.params["by"]
+    place, by = place_of(step), step.params["by"]
     if step.params["wrap"]:
         return called("jnp.roll", operands[0], str(by), f"axis={place}")
     size = step.after.local_shape(mesh)[place]
@@ -90,7 +86,7 @@ def _overlap(step: Step, operands: Operands, mesh: Mesh) -> str:
 
 
 def _fold(step: Step, operands: Operands, mesh: Mesh) -> str:
-    place, start, rank = _place(step), step.params["start"], len(step.after.dims)
+    place, start, rank = place_of(step), step.params["start"], len(step.after.dims)
     size = step.after.local_shape(mesh)[place]
     terms = [_cut(operands[0], place, start, start + size)]
     for name, s, side in zip(operands[1:], step.before[1:], step.params["sides"], strict=True):

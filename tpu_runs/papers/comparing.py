@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import mtfcore as mtf
+from mtfcore.compiling.timing import ORIGIN
 from mtfcore.costs.pricing.rates import rates
 from mtfcore.errors import sure
 from mtfcore.numbers import format_seconds
@@ -23,8 +24,6 @@ from tpu_runs.papers.explained import FAR, cycles_alone, why
 from tpu_runs.papers.kept import kept
 from tpu_runs.papers.rows import PASSES, Row, as_one, rows
 from tpu_runs.records import Record
-
-ORIGIN = "modelled from compiled schedule"
 
 
 def signed(error: float) -> str:

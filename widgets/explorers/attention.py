@@ -30,6 +30,7 @@ from widgets.explorers.attention_published import published_here, settings_of, t
 from widgets.explorers.attention_run import Ran, run_attention
 from widgets.explorers.growing import Growing
 from widgets.explorers.on_device import JOB, OnDevice
+from widgets.explorers.watching import PACE_HINT, PACES, SLOW_SECONDS
 from widgets.figures.attention_html import attention_file, attention_html
 from widgets.figures.attention_words import sentence, table
 from widgets.figures.live_traffic import live_facts, pair_words, run_words
@@ -44,8 +45,6 @@ from widgets.views.slices_view import SlicesView, still_panels
 
 OF_THE_RUN = ("model", "mesh", "batch", "by")  # settings that change what runs
 OF_A_STEP = (*OF_THE_RUN, "context", "chip", "weights", "cache")  # and what a device runs, a decode step
-PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
-SLOW_SECONDS = 4.0
 
 
 class Attention(OnDevice, Growing):
@@ -76,7 +75,7 @@ class Attention(OnDevice, Growing):
     # Controls ---------------------------------------------------------------------------------------------------
 
     def controls(self, state: State) -> list[Control]:
-        pace = Choice("pace", self.pace, "pace", "run", "neither says anything about hardware", options=PACES)
+        pace = Choice("pace", self.pace, "pace", "run", PACE_HINT, options=PACES)
         return [*attention_inputs.controls(state), pace]
 
     def edit(self, state: State, name: str, value: Any) -> State:

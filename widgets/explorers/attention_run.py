@@ -22,12 +22,11 @@ from mtfcore.events import Tally, expected_events
 from mtfcore.model.configs import Config
 from widgets.explorers.attention_program import LENGTH, attention_program, smaller
 from widgets.explorers.inputs import example_inputs
-from widgets.explorers.watching import watched
+from widgets.explorers.watching import MOST_DEVICES, watched
 from widgets.frame import Progress
 from widgets.numbers import count
 
 TOLERANCE = 1e-4  # of the largest value: float32, sums in another order
-MOST_DEVICES = 64
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from widgets.figures.slices import mesh_facts
 from widgets.frame import Frame, Progress, Result, Shown
 from widgets.queue import RunQueue
 from widgets.state import State
-from widgets.views.pick_view import STYLE, PickView
+from widgets.views.pick_view import PickView, still_picks
 from widgets.views.slices_view import SlicesView
 from widgets.views.steps_view import StepsView
 
@@ -150,7 +150,7 @@ class FeedforwardExplorer(OnDevice, Frame):
             self._show_slices()
 
     def still(self, shown: Shown) -> str:
-        return f'<style>{STYLE}</style><div class="mw-picks">{_html(shown.facts)}</div>'
+        return still_picks(_html(shown.facts))
 
     def svg(self) -> str:
         if not self.value:

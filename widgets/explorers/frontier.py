@@ -34,7 +34,7 @@ from widgets.figures.frontier_svg import TITLES, frontier_svg, legend_html, save
 from widgets.figures.frontier_words import sentence, table
 from widgets.frame import Progress, Shown
 from widgets.state import State
-from widgets.views.pick_view import STYLE, PickView
+from widgets.views.pick_view import PickView, still_picks
 
 START: State = {
     "models": "palm-540b heads=64, palm-62b, palm-8b", "chips": "v4", "weights": "bf16 int8", "cache": "bf16",
@@ -167,7 +167,7 @@ class Frontier(Growing):
         self.picture.show(_html(shown.facts))
 
     def still(self, shown: Shown) -> str:
-        return f'<style>{STYLE}</style><div class="mw-picks">{_html(shown.facts)}</div>'
+        return still_picks(_html(shown.facts))
 
     def svg(self) -> str:
         return saved_frontier(self.value) if self.value else ""

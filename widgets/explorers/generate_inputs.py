@@ -29,12 +29,12 @@ from mtfcore.model.untrained import untrained_config
 from widgets.controls import Button, Choice, Control, IntBox, TextBox
 from widgets.explorers import plan_inputs
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis
+from widgets.explorers.watching import PLACES
 from widgets.shown import Offer, Refused
 from widgets.state import State
 
 REAL = "smollm2-135m"
 MODELS = (("auto", "the real one, if it is here"), (REAL, REAL), (UNTRAINED, "tiny, random weights"))
-PLACES = (("simulated", "simulated devices"), ("attached", "attached TPU or GPU"))
 TEMPERATURES = ("0", "0.4", "0.7", "1", "1.5")
 START: State = {
     "prompt": "Where do tides come from?", "mesh": "x:2 y:2 z:2", "prefill": "ws2d-heads", "decode": "ws2d-heads",

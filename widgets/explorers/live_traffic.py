@@ -24,20 +24,15 @@ from widgets.controls import Button, Choice, Control, IntBox, TextBox
 from widgets.explorers.inputs import example_inputs
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis, moved_size
 from widgets.explorers.planned import planned, run_bytes
-from widgets.explorers.watching import watched
+from widgets.explorers.watching import MOST_DEVICES, PACE_HINT, PACES, PLACES, SLOW_SECONDS, watched
 from widgets.figures.live_traffic import Facts, live_facts, pair_words, plan_words, run_words, table
 from widgets.frame import Frame, Progress, Result, Shown
 from widgets.numbers import count, origin, quantity, tagged_html
 from widgets.state import State, call_text
 from widgets.views.live_view import LiveView, still_live
 
-MOST_DEVICES = 64
 MOST_BYTES = 1 << 30
 MOST_EVENTS = 20_000  # a mark costs about a millisecond
-SLOW_SECONDS = 4.0  # about how long a run takes in slow motion
-PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
-_PACE_HINT = "neither says anything about hardware"
-PLACES = (("simulated", "simulated devices"), ("attached", "attached TPU or GPU"))
 START: State = {
     "mesh": "", "layout": "", "sizes": "", "place": "", "dtype": "f32", "search": False, "on": "simulated",
     "pace": "slow",
@@ -68,7 +63,7 @@ class LiveTraffic(Frame):
     def controls(self, state: State) -> list[Control]:
         how: list[Control] = [
             Choice("on", state["on"], "on", "run", options=PLACES),
-            Choice("pace", state["pace"], "pace", "run", _PACE_HINT, options=PACES),
+            Choice("pace", state["pace"], "pace", "run", PACE_HINT, options=PACES),
         ]
         if not isinstance(self._what, Function):
             return how

@@ -33,7 +33,7 @@ from widgets.figures.plans import PHASES, Facts
 from widgets.frame import Progress, Shown
 from widgets.numbers import origin, quantity
 from widgets.state import State, call_text
-from widgets.views.pick_view import STYLE, PickView
+from widgets.views.pick_view import PickView, still_picks
 
 START: State = {
     "mode": "plan", "model": "palm-540b", "topology": "v4:4x4x4", "batch": 64, "input_tokens": 2048,
@@ -217,7 +217,7 @@ class Planner(OnDevice, Growing):
         return f"{planner_svg.planner_html(facts)}{strip}"
 
     def still(self, shown: Shown) -> str:
-        return f'<style>{STYLE}</style><div class="mw-picks">{self._html(shown.facts)}</div>'
+        return still_picks(self._html(shown.facts))
 
     def svg(self) -> str:
         if not self.value or "rows" in self.value:

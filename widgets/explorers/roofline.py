@@ -29,7 +29,7 @@ from widgets.figures.roofline_svg import roofline_svg, saved_rooflines
 from widgets.figures.roofline_words import PHASES, sentence, table
 from widgets.frame import Frame, Offer, Refused, Shown
 from widgets.state import State
-from widgets.views.pick_view import STYLE, PickView
+from widgets.views.pick_view import PickView, still_picks
 
 START: State = {
     "model": "palm-540b", "topology": "v4:4x4x4", "batch": 64, "tokens": 2048, "weights": "int8", "cache": "bf16",
@@ -120,7 +120,7 @@ class Roofline(OnDevice, Frame):
         self.picture.show(_html(shown.facts))
 
     def still(self, shown: Shown) -> str:
-        return f'<style>{STYLE}</style><div class="mw-picks">{_html(shown.facts)}</div>'
+        return still_picks(_html(shown.facts))
 
     def svg(self) -> str:
         if not self.value:

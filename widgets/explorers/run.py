@@ -34,7 +34,7 @@ from widgets.figures.run_html import run_html, run_svg, side_by_side
 from widgets.figures.run_words import sentence, table
 from widgets.frame import Frame, Offer, Progress, Refused, Shown
 from widgets.state import State, call_text
-from widgets.views.pick_view import STYLE, PickView
+from widgets.views.pick_view import PickView, still_picks
 
 KINDS = ("compiled", "measured", "simulated")
 
@@ -159,7 +159,7 @@ class RunExplorer(OnDevice, Frame):
 
     def still(self, shown: Shown) -> str:
         parts = f"{run_html(shown.facts)}{side_by_side(shown.facts)}"
-        return f'<style>{STYLE}</style><div class="mw-picks">{parts}</div>'
+        return still_picks(parts)
 
     def svg(self) -> str:
         return run_svg(self.value) if self.value else ""

@@ -22,12 +22,12 @@ from mtfcore.reference import Published
 from tpu_runs.entries import by_axis
 from tpu_runs.records import Record
 from widgets.explorers import run_published
+from widgets.figures.run_html import COLUMNS
 from widgets.numbers import quantity
 from widgets.state import State
 
 Facts = dict[str, Any]
 Values = dict[str, tuple[float | None, str, str]]  # row → value, origin word, what is shown on hover
-COLUMNS = ("modelled", "compiled", "measured", "published")
 TIMES = {"seconds": "one launch", "local": "… computing, HBM", "links": "… collectives", "mfu": "MFU"}
 UNITS = {"seconds": "s", "local": "s", "links": "s", "mfu": "%", "flops": "FLOP"}
 

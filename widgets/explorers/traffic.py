@@ -27,10 +27,11 @@ from mtfcore.schedules import WAYS
 from widgets.closing import close_all
 from widgets.controls import Choice, Control, IntBox, TextBox, most
 from widgets.explorers.examples import EXAMPLES
-from widgets.explorers.live_traffic import PLACES, LiveTraffic
+from widgets.explorers.live_traffic import LiveTraffic
 from widgets.explorers.mesh_controls import axis_boxes, moved_axis
 from widgets.explorers.on_device import OnDevice, slice_of
 from widgets.explorers.planned import write_place, write_text
+from widgets.explorers.watching import PLACES
 from widgets.figures.on_device import device_html, device_row, stamped
 from widgets.figures.traffic import MOST_AXES, MOST_DEVICES, NAMES, traffic_facts
 from widgets.figures.traffic_run import arrays_for, run_facts, run_html

@@ -18,6 +18,11 @@ from mtfcore.events import Event, Tally, Watch, watch
 from mtfcore.steps import Program
 
 BEAT_SECONDS = 1 / 20
+MOST_DEVICES = 64  # simulated ones, which every kernel starts with
+SLOW_SECONDS = 4.0  # about how long a run takes in slow motion
+PACES = (("slow", "slow motion"), ("full", "as fast as marks allow"))
+PACE_HINT = "neither says anything about hardware"
+PLACES = (("simulated", "simulated devices"), ("attached", "attached TPU or GPU"))
 Arrays = Mapping[str, Any] | Sequence[Any]
 
 

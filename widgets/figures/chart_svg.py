@@ -15,12 +15,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from widgets.figures.log_axes import GREY
 from widgets.figures.svg import escaped, tag, text
 from widgets.theme import AXES
 
 Facts = Mapping[str, Any]
 LEFT, RIGHT, TOP, LEGEND, LINE = 62.0, 12.0, 30.0, 16.0, 12.0
-GREY = "#808080"
 
 
 def chart_svg(figure: Facts, width: float = 480.0, height: float = 260.0) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from mtfcore.costs.second_paper import devices_from_which_2d_wins
 from widgets.figures.feedforward import Facts, next_crossing, winner_at
 from widgets.figures.feedforward_svg import PARTS, crossing_words
-from widgets.numbers import count, origin, quantity
+from widgets.numbers import count, modelled, origin, quantity
 
 TITLES = {
     "ws1d": "1D weight-stationary", "ws2d": "2D weight-stationary", "wg_x": "X-weight-gathered",
@@ -30,10 +30,6 @@ def _row(facts: Facts, layout: str) -> Facts:
     return next(row for row in facts["rows"] if row["layout"] == layout)
 
 
-def _modelled(n_bytes: float) -> str:
-    return origin(quantity(n_bytes, "iB"), "modelled")
-
-
 def _winner(facts: Facts) -> str:
     best = _row(facts, facts["best"])
     head = f"{TITLES[best['layout']]} ({best['layout']}) moves least for {count(facts['tokens'], 'token')}"
@@ -41,7 +37,7 @@ def _winner(facts: Facts) -> str:
         return "One device has nobody to send to, so all five layouts are the same."
     others = [row for row in facts["rows"] if row is not best and not row["reason"]]
     second = min(others, key=lambda row: row["n_bytes"], default=None)
-    sent = f"{_modelled(best['n_bytes'])} a device"
+    sent = f"{modelled(best['n_bytes'])} a device"
     if second is None:
         return f"{head}: {sent}; no other can cut {count(facts['batch'], 'sequence')}."
     if second["n_bytes"] <= best["n_bytes"] * (1 + 1e-9):
@@ -58,7 +54,7 @@ def _other(facts: Facts) -> Iterator[str]:
     if facts["chosen"] != facts["best"]:
         mine, best = _row(facts, facts["chosen"])["n_bytes"], _row(facts, facts["best"])["n_bytes"]
         behind = "as much" if mine <= best * (1 + 1e-9) else _times(mine / best) + " as much" if best else "more"
-        yield f"Your {facts['chosen']} moves {_modelled(mine)}, {behind}."
+        yield f"Your {facts['chosen']} moves {modelled(mine)}, {behind}."
 
 
 def _why(facts: Facts) -> str:
@@ -118,9 +114,9 @@ def table(facts: Facts) -> list[tuple[str, ...]]:
 def _line(facts: Facts, row: Facts) -> tuple[str, ...]:
     best = _row(facts, facts["best"])["n_bytes"]
     fixed, each = row["line"] or (0.0, 0.0)
-    lines = (_modelled(fixed), _modelled(each)) if row["line"] else ("-", "-")
+    lines = (modelled(fixed), modelled(each)) if row["line"] else ("-", "-")
     if row["reason"]:
         return (row["layout"], *["-"] * 6, *lines, row["reason"])
     times = quantity(row["n_bytes"] / best) if best else "1"
-    parts = (_modelled(row["parts"][part]) for part in PARTS)
-    return (row["layout"], _modelled(row["n_bytes"]), *parts, _modelled(row["closed"]), times, *lines, "yes")
+    parts = (modelled(row["parts"][part]) for part in PARTS)
+    return (row["layout"], modelled(row["n_bytes"]), *parts, modelled(row["closed"]), times, *lines, "yes")

@@ -15,9 +15,10 @@ from typing import Any
 
 import mtfcore as mtf
 from mtfcore.events import Tally, expected_events, sent_to
+from mtfcore.traffic import plain_bytes
 from widgets.figures.program import walk
 from widgets.figures.words import label
-from widgets.numbers import count, origin, plain_number, quantity
+from widgets.numbers import count, origin, quantity
 
 Facts = dict[str, Any]
 
@@ -30,10 +31,10 @@ def live_facts(program: mtf.Program, tally: Tally) -> Facts:
         "mesh": [[axis, size] for axis, size in program.mesh.axes],
         "n_devices": program.mesh.size,
         "axes": [
-            {"axis": axis, "sent": plain_number(so_far[axis]), "planned": planned[axis]} for axis in program.mesh.names
+            {"axis": axis, "sent": plain_bytes(so_far[axis]), "planned": planned[axis]} for axis in program.mesh.names
         ],
         "steps": [_step(row, tally) for row in collectives(program)],
-        "pairs": {pair: plain_number(sent) for pair, sent in list(tally.by_pair.items())},
+        "pairs": {pair: plain_bytes(sent) for pair, sent in list(tally.by_pair.items())},
         "peak": peak(program),
         "events": tally.n_events,
         "expected": expected_events(program),
@@ -42,7 +43,7 @@ def live_facts(program: mtf.Program, tally: Tally) -> Facts:
 
 def _step(row: Facts, tally: Tally) -> Facts:
     path = row["path"]
-    return {**row, "sent": plain_number(tally.by_step.get(path, 0)), "events": tally.events_by_step.get(path, 0)}
+    return {**row, "sent": plain_bytes(tally.by_step.get(path, 0)), "events": tally.events_by_step.get(path, 0)}
 
 
 @functools.lru_cache(maxsize=16)
@@ -54,7 +55,7 @@ def collectives(program: mtf.Program) -> tuple[Facts, ...]:
             "label": label(step),
             "axes": list(step.axes),
             "times": times,
-            "planned": plain_number(step.link_bytes * times),
+            "planned": plain_bytes(step.link_bytes * times),
             "expected": times * program.mesh.size,
         }
         for path, step, _, times in walk(program)

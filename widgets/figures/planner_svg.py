@@ -16,7 +16,7 @@ from dataclasses import replace
 from widgets.figures.bars_svg import Bar, Part, bars_svg
 from widgets.figures.plans import PARTS, PHASES, TERMS, Facts, money, shares, waits_for
 from widgets.figures.svg import tag
-from widgets.numbers import count, origin, quantity, tagged_html
+from widgets.numbers import count, modelled, origin, quantity, tagged_html
 from widgets.theme import COMPUTE, GROUND, INK, LINKS, MEMORY
 
 TERM_COLOURS = {"weights": "#0B4F79", "cache": "#56B4E9", "activations": "#CC79A7", "gathered": "#009E73",
@@ -77,7 +77,7 @@ def _million(facts: Facts, key: str, words: str) -> tuple[str, str]:
 def _modelled(value: float, unit: str) -> str:
     if unit == "chip-s":
         return origin(quantity(value, "s").replace(" ", " chip-"), "modelled")
-    return origin(quantity(value, unit), "modelled")
+    return modelled(value, unit)
 
 
 def _percent(share: float) -> str:

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from mtfcore.costs.serving.timing import PARTS
+
 Facts = dict[str, Any]
 PHASES = ("prefill", "decode")
 TERMS = ("weights", "cache", "activations", "gathered", "reserve")
-PARTS = ("compute", "hbm", "link", "launch")
 FIELDS = (
     "prefill_seconds", "decode_seconds", "step_seconds", "mfu", "prefill_mfu", "decode_mfu", "fits", "fits_by_phase",
     "layouts", "bottleneck", "memory", "parts", "candidates", "chip_seconds_per_token", "max_batch_by_phase",

@@ -18,9 +18,9 @@ from typing import Any
 import mtfcore as mtf
 from mtfcore.source.names import Names
 from mtfcore.steps import Step, held_bytes, listed
-from mtfcore.traffic import split_by_axis
+from mtfcore.traffic import plain_bytes, split_by_axis
 from widgets.figures.words import differing, label, sum_words
-from widgets.numbers import count, origin, plain_number, quantity
+from widgets.numbers import count, modelled
 
 Facts = dict[str, Any]
 Path = tuple[int, ...]
@@ -76,8 +76,8 @@ def _row(mesh: mtf.Mesh, path: Path, step: Step, names: Names, times: int) -> Fa
         "axes": list(step.axes),
         "group": step.group,
         "held": step.n_bytes if step.is_collective else held_bytes(step.after, mesh, step.dtype),
-        "sent": plain_number(step.link_bytes),
-        "by_axis": {axis: plain_number(sent) for axis, sent in by_axis.items()},
+        "sent": plain_bytes(step.link_bytes),
+        "by_axis": {axis: plain_bytes(sent) for axis, sent in by_axis.items()},
         "flops": step.flops,
         "times": times,
         "why": step.why,
@@ -113,24 +113,20 @@ def table(facts: Facts) -> list[tuple[str, ...]]:
     for choice in CHOICES:
         every = facts["choices"][choice]
         about = f"{NAMES[choice]}: {count(every['steps'], 'step')}, {count(every['collectives'], 'collective')}"
-        held, sent = _modelled(every["held"], "iB"), _modelled(every["sent"], "iB")
-        rows.append(("all", about, "", "", f"at most {held}", sent, _modelled(every["flops"], "FLOP"), ""))
+        held, sent = modelled(every["held"], "iB"), modelled(every["sent"], "iB")
+        rows.append(("all", about, "", "", f"at most {held}", sent, modelled(every["flops"], "FLOP"), ""))
     return rows
 
 
 NAMES = {"default": "default choice", "search": "free search"}
 
 
-def _modelled(number: float, unit: str) -> str:
-    return origin(quantity(number, unit), "modelled")
-
-
 def _line(number: int, row: Facts) -> tuple[str, ...]:
     shapes = f"{listed([each['shape'] for each in row['before']])} → {row['after']['shape']}"
     times = f" ×{row['times']}" if row["times"] > 1 else ""
-    sent = _modelled(row["sent"], "iB") if row["collective"] else "-"
-    flops = _modelled(row["flops"], "FLOP") if row["flops"] else "-"
-    held = _modelled(row["held"], "iB")
+    sent = modelled(row["sent"], "iB") if row["collective"] else "-"
+    flops = modelled(row["flops"], "FLOP") if row["flops"] else "-"
+    held = modelled(row["held"], "iB")
     return (str(number), row["label"] + times, row["arrow"], shapes, held, sent, flops, row["why"])
 
 
@@ -141,8 +137,8 @@ def why(steps: Sequence[Facts], at: int) -> str:
     head = f"Step {at + 1} of {len(steps)}, {row['label']}{times}: "
     reason = row["why"] or "each device works on what it holds"
     if not row["collective"]:
-        flops = f" and computes {_modelled(row['flops'], 'FLOP')}" if row["flops"] else ""
-        held = f"{_modelled(row['held'], 'iB')} of {row['after']['name']}"
+        flops = f" and computes {modelled(row['flops'], 'FLOP')}" if row["flops"] else ""
+        held = f"{modelled(row['held'], 'iB')} of {row['after']['name']}"
         return f"{head}{reason}. Each device holds {held}{flops}; {_inside(steps, at)}."
     maker = next((each for each in steps[:at][::-1] if each["after"]["name"] == row["before"][0]["name"]), None)
     cause = maker["why"].split("; ")[0] if maker and row["summed"] and "partial sums" in maker["why"] else ""
@@ -150,8 +146,8 @@ def why(steps: Sequence[Facts], at: int) -> str:
     cause = f"{cause}; " if cause else ""
     each = " each time" if row["times"] > 1 else ""
     return (
-        f"{head}{cause}{reason}. Each device holds {_modelled(row['held'], 'iB')} and sends "
-        f"{_modelled(row['sent'], 'iB')}{each}, in groups of {row['group']}."
+        f"{head}{cause}{reason}. Each device holds {modelled(row['held'], 'iB')} and sends "
+        f"{modelled(row['sent'], 'iB')}{each}, in groups of {row['group']}."
     )
 
 
@@ -160,4 +156,4 @@ def _inside(steps: Sequence[Facts], at: int) -> str:
     path = steps[at]["path"]
     turns = [row for row in steps[at + 1 :] if row["path"][: len(path)] == path]
     sent = sum(row["sent"] * row["times"] for row in turns)
-    return f"all its turns together send {_modelled(sent, 'iB')}" if sent else "it sends nothing"
+    return f"all its turns together send {modelled(sent, 'iB')}" if sent else "it sends nothing"

@@ -22,15 +22,15 @@ import numpy as np
 from mtfcore import schedules
 from mtfcore.errors import LayoutError
 from mtfcore.schedules import Piece, Schedule
-from mtfcore.traffic import link_bytes
-from widgets.numbers import count, plain_number
+from mtfcore.schedules.hops import ROUTED
+from mtfcore.traffic import link_bytes, plain_bytes
+from widgets.numbers import count
 
 Facts = dict[str, Any]
 Axes = tuple[tuple[str, int], ...]
 MOST_DEVICES, MOST_AXES = 64, 3
 MOST_CELLS = 16  # devices up to which each block is drawn by itself
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-ROUTED = ("all_to_all", "permute", "halo_exchange")  # each piece has one reader
 NAMES = {
     "all_gather": "all-gather", "reduce_scatter": "reduce-scatter", "all_reduce": "all-reduce",
     "all_to_all": "all-to-all", "halo_exchange": "halo exchange", "permute": "permute",
@@ -60,9 +60,9 @@ def traffic_facts(kind: str, axes: Axes, way: str, n_bytes: int, at_once: bool =
         "way": way,
         "mesh": [list(axis) for axis in axes],
         "n_bytes": n_bytes,
-        "piece_bytes": plain_number(_piece_bytes(plan) * n_bytes),
-        **{name: plain_number(value * n_bytes) for name, value in of_one_byte.items()},
-        "closed": plain_number(link_bytes(kind, n_bytes, plan.group)),
+        "piece_bytes": plain_bytes(_piece_bytes(plan) * n_bytes),
+        **{name: plain_bytes(value * n_bytes) for name, value in of_one_byte.items()},
+        "closed": plain_bytes(link_bytes(kind, n_bytes, plan.group)),
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mtfcore.schedules import WAYS
 from widgets.figures.traffic import NAMES, Facts, carried
-from widgets.numbers import count, origin, quantity
+from widgets.numbers import count, modelled
 
 MEANS = {
     "all_gather": "each device has one block and wants all of them",
@@ -43,11 +43,6 @@ def why(facts: Facts, hop: int) -> str:
     if not facts["steps"]:
         return f"A group of one: {NAMES[facts['kind']]} has nothing to send."
     return _before(facts) if hop == 0 else _during(facts, hop)
-
-
-def modelled(n_bytes: float) -> str:
-    """Bytes with the word that says where they come from."""
-    return origin(quantity(n_bytes, "iB"), "modelled")
 
 
 def _before(facts: Facts) -> str:

@@ -24,6 +24,11 @@ HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "pick_view.css").read_text(encoding="utf-8")
 
 
+def still_picks(html: str) -> str:
+    """The same picture as plain HTML, in which nothing can be picked."""
+    return f'<style>{STYLE}</style><div class="mw-picks">{html}</div>'
+
+
 class PickView(anywidget.AnyWidget):
     """`html` goes to the page; `picked` comes from it: a number that grows, and what the part's `data-pick` says."""
 

@@ -9,15 +9,12 @@ which constants were fitted says less than one that only checks them. Next file 
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from mtfcore.costs.against_published.comparing import Comparison, compare
-from mtfcore.costs.pricing.rates import FITTED
+from mtfcore.costs.pricing.rates import fitted
 from mtfcore.errors import sure
 from mtfcore.reference import Published, latency_rows
 from mtfcore.tables import Column, Row, Table
@@ -53,11 +50,6 @@ def latencies(comparisons: Iterable[Comparison]) -> list[Comparison]:
     return [each for each in comparisons if each.row.key in one_each]
 
 
-@cache
-def _calibration() -> Mapping[str, Mapping[str, Any]]:
-    return json.loads(FITTED.read_text(encoding="utf-8"))["chips"] if FITTED.exists() else {}
-
-
 def chip_of(row: Published) -> str:
     """The chip on which a row was measured."""
     return row.setup["topology"].partition(":")[0]
@@ -65,7 +57,7 @@ def chip_of(row: Published) -> str:
 
 def is_fitted(row: Published) -> bool:
     """Whether its chip's constants were fitted on it."""
-    return row.key.startswith(tuple(_calibration().get(chip_of(row), {}).get("fitted", ())))
+    return row.key.startswith(tuple(fitted().get(chip_of(row), {}).get("fitted", ())))
 
 
 # ---- for people

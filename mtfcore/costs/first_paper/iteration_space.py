@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import mtfcore as mtf
+from mtfcore.dims import divisors
 
 KINDS = {0: "the whole cube", 1: "slabs", 2: "pencils", 3: "cubes"}
 EDGES = ("i", "j", "k")
@@ -90,8 +91,8 @@ class Blocks:
 
 def factorings(processors: int) -> Iterator[Blocks]:
     """Every way to cut the three edges into as many blocks as there are processors."""
-    for i in _divisors(processors):
-        for j in _divisors(processors // i):
+    for i in divisors(processors):
+        for j in divisors(processors // i):
             yield Blocks(i, j, processors // i // j)
 
 
@@ -104,11 +105,6 @@ def best(processors: int, edges: int = 3, owner_computes: bool = False) -> Block
         if sum(getattr(blocks, edge) > 1 for edge in EDGES) <= edges and (blocks.owner_computes or not owner_computes)
     ]
     return min(legal, key=lambda blocks: (blocks.touched(1), -blocks.i, -blocks.j))
-
-
-def _divisors(number: int) -> list[int]:
-    low = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
-    return sorted({*low, *(number // n for n in low)})
 
 
 # ---- the same as a program

@@ -24,7 +24,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mtfcore.costs.links.wiring_choices import Given, Part, Pins, best, choices, divisors, read
+from mtfcore.costs.links.wiring_choices import Given, Part, Pins, best, choices, read
+from mtfcore.dims import divisors
 from mtfcore.errors import LayoutError, refuse
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.notation import looks_like_run

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from mtfcore.dims import divisors
 from mtfcore.errors import LayoutError, nearest, refuse
 from mtfcore.mesh import Mesh
 from mtfcore.topologies import GridAxis, Topology
@@ -165,11 +166,6 @@ def _splits(size: int, left: tuple[int, ...], allowed: set[int], at: int = 0) ->
     for part in reversed(divisors(math.gcd(size, left[at]) if at in allowed else 1)):  # so that the order is kept first
         for rest in _splits(size // part, left, allowed, at + 1):
             yield (part, *rest)
-
-
-def divisors(number: int) -> list[int]:
-    """Every whole number that divides one, smallest first."""
-    return [part for part in range(1, number + 1) if number % part == 0]
 
 
 def _orders(table: Table, rows: list[int], axes: tuple[GridAxis, ...]) -> Iterator[Columns]:

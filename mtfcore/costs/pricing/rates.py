@@ -133,7 +133,7 @@ def _all_links(of: Chip) -> float:
 
 
 def _calibrated(plain: Rates) -> Rates:
-    found = _fitted().get(plain.chip.name)
+    found = fitted().get(plain.chip.name)
     if found is None:
         return plain
     constants: dict[str, Any] = {name: value for name, value in found.items() if name in CONSTANTS}
@@ -153,6 +153,6 @@ def _measured(plain: Rates, found: Constants) -> Rates:
 
 
 @cache
-def _fitted() -> Mapping[str, Mapping[str, float]]:
+def fitted() -> Mapping[str, Mapping[str, Any]]:
     """The fitted constants of each chip that has any."""
     return json.loads(FITTED.read_text(encoding="utf-8"))["chips"] if FITTED.exists() else {}

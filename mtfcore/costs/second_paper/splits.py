@@ -26,6 +26,7 @@ from functools import cache
 
 from mtfcore.costs.second_paper.collectives import Number, positive
 from mtfcore.costs.second_paper.feedforward import ws1d, ws2d
+from mtfcore.dims import divisors
 from mtfcore.errors import LayoutError
 from mtfcore.notation import as_size, read_whole
 
@@ -92,7 +93,7 @@ def _cuts(grid: Grid) -> tuple[tuple[int, int], ...]:
     axes = axes_of(grid)
     n = math.prod(axes)
     if as_size(grid) is not None:
-        return tuple((x, n) for x in _divisors(n))
+        return tuple((x, n) for x in divisors(n))
     chosen = itertools.chain.from_iterable(itertools.combinations(axes, k) for k in range(len(axes) + 1))
     return tuple((x, n) for x in sorted({math.prod(some) for some in chosen}))
 
@@ -125,12 +126,7 @@ def _meshes(axes: tuple[int, ...], whole_axes: bool) -> tuple[tuple[int, int, in
 
 
 def _factorings(n: int) -> Iterator[tuple[int, int, int]]:
-    return ((x, y, n // x // y) for x in _divisors(n) for y in _divisors(n // x))
-
-
-def _divisors(n: int) -> list[int]:
-    low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
-    return sorted({*low, *(n // d for d in low)})
+    return ((x, y, n // x // y) for x in divisors(n) for y in divisors(n // x))
 
 
 def _handed_out(axes: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:

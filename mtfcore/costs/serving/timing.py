@@ -14,7 +14,6 @@ together, with columns for the sizes in which they differ. Next file to read: `c
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,17 +24,17 @@ from mtfcore.costs.links.wiring import Leg, Wiring
 from mtfcore.costs.pricing.rates import Rates, rates
 from mtfcore.costs.serving.grids import AXES, orientations
 from mtfcore.costs.serving.settings import Settings
-from mtfcore.costs.serving.structures import Structure, structure
+from mtfcore.costs.serving.structures import SUBSETS, Structure, structure
 from mtfcore.costs.templates.routes import routes_on
 from mtfcore.costs.templates.timing import Timed
 from mtfcore.errors import sure
-from mtfcore.model.configs import Config, sizes_of
+from mtfcore.model.configs import Config
+from mtfcore.model.places import letters
 from mtfcore.sharding import Axes
 
 PARTS = ("compute", "hbm", "link", "launch")
 PART_OF = {"compute": "compute", "hbm": "hbm", "link": "link", "hops": "launch", "launch": "launch"}
 READS = ("weights", "cache", "values between")
-SUBSETS = [axes for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
 
 @dataclass(frozen=True)
@@ -242,11 +241,6 @@ def _seconds(asked: Settings, phase: str, rows: np.ndarray, columns: _Columns, m
     at: Rates = rates(slice_.chip, model)
     routes = routes_on([case.wired for case in columns.cases], columns.of_row)
     return template.seconds({n: size for n, size in sizes.items() if n in taken}, mesh, at, columns.legs, routes)
-
-
-def letters(cfg: Config) -> dict[str, int]:
-    """Letter → size, with the query heads G that share one key head."""
-    return {**sizes_of(cfg), "G": cfg.heads // cfg.kv_heads}
 
 
 def _reads(took: Timed) -> dict[str, np.ndarray]:

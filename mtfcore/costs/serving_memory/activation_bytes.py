@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from mtfcore.costs.serving_memory.cuts import HEADS, KEYS, Core, Grid, Numbers, across, among, core, partition, parts
+from mtfcore.costs.serving_memory.cuts import HEADS, Core, Grid, Numbers, across, among, core, partition, parts
 from mtfcore.costs.serving_memory.weight_bytes import bits_of
 from mtfcore.model.configs import Config
+from mtfcore.model.params import KV_HEADS
 
 SCORES = ("tiled", "whole")
 F32 = 4
@@ -55,7 +56,7 @@ def moments(
 def _attention(cfg: Config, grid: Grid, local: Numbers, tokens: Numbers, cut: Core, ffn: str) -> Numbers:
     """Elements of queries, new keys and values, and what has been mixed: as projected, or as attention has them."""
     queries, own = cfg.heads * cfg.head_size, 2 * cfg.kv_heads * cfg.head_size
-    q, k = (parts(cfg, grid, partition(ffn).f, kind[cfg.attention] + "D") for kind in (HEADS, KEYS))
+    q, k = (parts(cfg, grid, partition(ffn).f, kind[cfg.attention] + "D") for kind in (HEADS, KV_HEADS))
     projected = local * (queries / q + own / k)
     there = cut.batch * cut.queries * cut.length
     attended = tokens * (queries / there + own / (cut.batch * cut.keys))

@@ -22,6 +22,7 @@ import numpy as np
 
 from mtfcore.errors import LayoutError, nearest
 from mtfcore.model.configs import Config
+from mtfcore.model.params import KV_HEADS
 from mtfcore.model.serving import FEEDFORWARD, Feedforward
 
 Numbers = Any  # a number, or an array of them
@@ -29,7 +30,6 @@ Grid = tuple[Numbers, Numbers, Numbers]  # sizes of x, y and z
 ATTENTION = ("heads", "batch", "even")
 ORDER = "zyx"  # in which heads take axes
 HEADS = {"multihead": "H", "grouped": "KG", "multiquery": "H"}  # the dimensions of query heads
-KEYS = {"multihead": "H", "grouped": "K", "multiquery": ""}  # those of them that keys and values have
 
 
 class Core(NamedTuple):
@@ -109,7 +109,7 @@ def core(cfg: Config, grid: Grid, ffn: str, attention: str, batch: Numbers, new_
         cut = cut * more
     known = dimensions(cfg)
     heads, over = hand_out(list(sizes.values()), {name: known[name] for name in HEADS[cfg.attention]})
-    keys = product(heads[name] for name in KEYS[cfg.attention])
+    keys = product(heads[name] for name in KV_HEADS[cfg.attention])
     length = np.where(np.asarray(new_tokens) % over == 0, over, 1)  # of prefill; one new token cannot be cut
     return Core(cut, keys, product(heads.values()), length)
 

@@ -14,7 +14,6 @@ Transformer Inference (arXiv 2211.05102), Table 1. Next file to read: `serving/i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ import numpy as np
 from mtfcore.costs.serving_memory.cache_bytes import cache
 from mtfcore.costs.serving_memory.cuts import Grid, Numbers, across, core, partition
 from mtfcore.costs.serving_memory.inference_memory import MOST, RESERVE, by_moment, check, check_room
+from mtfcore.dims import divisors
 from mtfcore.errors import LayoutError
 from mtfcore.model.configs import Config
 
@@ -122,12 +122,6 @@ def _divisor(step: Numbers, cut: Numbers, budget: Numbers, total: Callable[[Numb
         inside = (total(np.full(np.broadcast_shapes(step.shape, np.shape(budget)), n)) <= budget).all(axis=0)
         best = np.where(inside & (step % n == 0) & (n < step) & (n % cut == 0), n, best)
     return best
-
-
-def divisors(n: int) -> list[int]:
-    """All whole numbers that divide n, ascending."""
-    low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
-    return sorted({*low, *(n // d for d in low)})
 
 
 def _not_given(how: dict[str, Any], name: str) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtfcore.costs.pricing.asking import ROUTED
 from mtfcore.costs.pricing.rates import Rates
 from mtfcore.costs.pricing.step_time import Seconds, collective_time, local_time, padded_flops
 from mtfcore.errors import LayoutError
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 Legs = Callable[[Axes], Sequence["Leg"]]
 LOCAL, SENT = ("compute", "hbm"), ("link", "hops", "launch")
-ROUTED = ("permute", "halo_exchange")
 
 
 @dataclass(frozen=True, eq=False)
