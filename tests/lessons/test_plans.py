@@ -9,6 +9,7 @@ import pytest
 import mtfcore as mtf
 from lessons.course import lessons
 from lessons.notebooks import HERE
+from tpu_runs.asking import the_class
 
 TEACHING = HERE / "teaching"
 PLANS = (TEACHING / "plans.md").read_text(encoding="utf-8")
@@ -54,3 +55,10 @@ def test_what_a_token_waits_for_in_the_planner_is_what_the_notes_say():
     assert list(served.bottleneck["decode"]) == ["launch", "launch", "link"]
     said = (TEACHING / "07_costs.md").read_text(encoding="utf-8").replace("\n", " ")
     assert "waits most for starting its collectives, at 1 and at 64 alike" in said and "for links at 512" in said
+
+
+def test_the_plan_says_how_a_line_of_the_class_is_used():
+    """As a line of Python it is a variable that nobody reads."""
+    assert "puts one behind `%env ` in a first cell" in PLANS
+    words = "http://127.0.0.1:8899 token"
+    assert the_class(f'"{words}"') == the_class(words)  # %env keeps the quotes that are printed
