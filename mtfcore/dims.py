@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mtfcore.errors import LayoutError, NotationError, refuse, sure
+from mtfcore.errors import LayoutError, NotationError, in_order, refuse, sure
 from mtfcore.notation import NAME_RULE, PARTIAL, as_size, format_axes, is_name, parse, too_long
 
 
@@ -55,7 +55,7 @@ def parse_dims(dims: DimsLike) -> tuple[Dim, ...]:
         found = _from_text(dims)
     elif isinstance(dims, Mapping):
         found = tuple(Dim(name, size) for name, size in dims.items())
-    elif isinstance(dims, Iterable) and not isinstance(dims, bytes):
+    elif in_order(dims):
         found = tuple(_one(entry) for entry in dims)
     else:
         raise LayoutError(f"expected dimensions such as 'batch:64 io:512', got {type(dims).__name__}: {dims!r:.200}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 T = TypeVar("T")
 _LONG_WORD = re.compile(r"(\w{80})\w{40,}(\w{40})")  # a word that would bury the sentence it stands in
@@ -57,6 +57,12 @@ def expect(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
     if not isinstance(value, kind):
         raise LayoutError(f"expected {what}, got {type(value).__name__} {value!r:.200}")
     return value
+
+
+def in_order(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether it lists things one after another: no text, no set (its order is chance), no array of 0 dimensions."""
+    unordered = isinstance(value, (str, bytes, set, frozenset)) or getattr(value, "shape", None) == ()
+    return isinstance(value, Iterable) and not unordered
 
 
 def refuse_flags(about: str, **flags: object) -> None:

@@ -149,7 +149,11 @@ def _meant(call: Callable, annotation: Any) -> Any:
 
 def _annotations(call: Callable, about: str) -> dict[str, str]:
     found, faults = {}, []
-    for name, parameter in inspect.signature(call).parameters.items():
+    try:
+        parameters = inspect.signature(call).parameters
+    except ValueError as why:
+        raise LayoutError(f"{about}: {why}; decorate a function of your own: def f(x: 'batch io')") from None
+    for name, parameter in parameters.items():
         text = _meant(call, parameter.annotation)
         if parameter.default is not parameter.empty and not isinstance(text, str):
             continue

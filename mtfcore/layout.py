@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtfcore.dims import Dim, DimsLike, parse_dims
-from mtfcore.errors import LayoutError, LayoutWarning, nearest, refuse
+from mtfcore.errors import LayoutError, LayoutWarning, in_order, nearest, refuse, refuse_flags
 from mtfcore.mesh import Mesh, as_mesh
 from mtfcore.notation import NAME_RULE, PARTIAL, format_axes, is_name, looks_like_run, parse, parse_axes
 from mtfcore.placing import Axes, axis_twice, uneven
@@ -83,6 +83,7 @@ class Layout:
             Sharding('batch:64 io:512', 'batch:rows io')
         """
         dims, mesh = parse_dims(dims), as_mesh(mesh)
+        refuse_flags("sharding", strict=strict)
         self.complain(self.missing_axes(mesh, [dim.name for dim in dims]), strict)
         return self.place(dims, mesh)
 
@@ -155,7 +156,7 @@ def _rules(rules: object) -> tuple[tuple[str, Axes], ...]:
     if isinstance(rules, str):
         items = parse(rules)
         return tuple((i.name, (str(i.size),) if i.axes is None and i.size else i.axes or ()) for i in items)
-    pairs = rules.items() if isinstance(rules, Mapping) else rules if isinstance(rules, Iterable) else (rules,)
+    pairs = rules.items() if isinstance(rules, Mapping) else rules if in_order(rules) else (rules,)
     return tuple(map(_rule, pairs))
 
 
@@ -183,7 +184,7 @@ def _rule_faults(name: object, axes: Axes) -> Iterator[str]:
         yield f"{name!r:.200} is not a name: {NAME_RULE}"
     elif name == PARTIAL:
         yield f"{PARTIAL!r} is a reserved name: a layout places dimensions only"
-    axes = () if axes == (None,) else axes
+    axes = () if len(axes) == 1 and axes[0] is None else axes
     if not axes:
         yield f"{name} has no mesh axis; write {name}:rows, say, or leave it out to keep it whole"
     for axis in axes:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, in_order, nearest, refuse
 from mtfcore.notation import (
     NAME_RULE,
     PARTIAL,
@@ -150,7 +150,7 @@ def _pairs(axes: Any) -> tuple[tuple[str, Any], ...]:
         return tuple((item.name, item.size if item.axes is None else item.axes) for item in parse(axes))
     if isinstance(axes, Mapping):
         return tuple(axes.items())
-    pairs = tuple(axes) if isinstance(axes, Iterable) and getattr(axes, "shape", None) != () else (axes,)
+    pairs = tuple(axes) if in_order(axes) else (axes,)
     if bad := [pair for pair in pairs if not isinstance(pair, (tuple, list)) or len(pair) != 2]:
         raise LayoutError(
             f"expected mesh axes with sizes, such as 'rows:4 cols:2' or [('rows', 4), ('cols', 2)], got {bad[0]!r:.200}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtfcore.dims import DimsLike
-from mtfcore.errors import LayoutError, nearest, refuse
+from mtfcore.errors import LayoutError, nearest, refuse, refuse_flags
 from mtfcore.functions import Function
 from mtfcore.layout import Layout
 from mtfcore.mesh import Mesh
@@ -50,6 +50,7 @@ def plan(
     """
     if not isinstance(fn, Function):
         raise LayoutError(f"expected a function made with @mtf.function, got {type(fn).__name__} {fn!r}")
+    refuse_flags("plan", strict=strict, search=search)
     mesh, layout = Mesh(mesh), Layout(layout)
     graph = fn.trace(sizes, dtype)
     names = graph.dim_names()

@@ -145,8 +145,9 @@ class Run:
             if not same:
                 raise LayoutError(f"{step!r} is not a step of {self.program!r}; use those of prog.steps")
             return same[0]
-        path, count = step if isinstance(step, tuple) else (step,), len(self.program.steps)
-        if not path or not all(hasattr(type(number), "__index__") for number in path):
+        given, count = step if isinstance(step, tuple) else (step,), len(self.program.steps)
+        path = tuple(number for number in map(as_whole, given) if number is not None)
+        if not path or len(path) < len(given):
             legal = f"its number (0 to {count - 1}) or as one of prog.steps"
             raise LayoutError(f"a step is given by {legal}, not {step!r:.200}")
         path = (path[0] % count if -count <= path[0] < count else path[0], *path[1:])

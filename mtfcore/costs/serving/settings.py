@@ -80,7 +80,7 @@ def read_settings(
 ) -> Settings:  # fmt: skip
     """Read, check and broadcast everything; all faults at once."""
     faults: list[str] = []
-    if not isinstance(model, Constants) and model not in MODELS:
+    if not isinstance(model, Constants) and not (isinstance(model, str) and model in MODELS):
         faults.append(f"no model of time {model!r:.100}; {nearest(model, MODELS)}")
     all_at_once = numbers["prefill_batch"] is None
     if all_at_once:
