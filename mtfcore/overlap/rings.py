@@ -68,13 +68,6 @@ def turns(ways: int, form: str) -> tuple[int, ...]:
     return (1, -1) if ways == 2 and form == "throughput" else (1,)
 
 
-def n_rounds(group: int, ways: int, form: str) -> int:
-    """Rounds that follow one another, as a closed form: what latency multiplies."""
-    if form == "throughput":
-        return group - 1
-    return group // 2 if ways == 2 else (group - 1).bit_length()
-
-
 def check(ways: object, form: object, rows: object) -> list[str]:
     """Faults of what was asked for."""
     faults = [] if type(ways) is int and ways in (1, 2) else [f"ways is {ways!r:.100}; 1 or 2 directions of the ring"]

@@ -145,6 +145,8 @@ def test_every_folder_is_a_room() -> None:
     folders = {path.parent.relative_to(ROOT / "mtfcore").parts[0] for path in (ROOT / "mtfcore").glob("*/__init__.py")}
     assert folders == {name.split("/")[0] for name in ROOMS}
     assert {name for name in ROOMS if name not in set(map(room, MODULES))} == set()
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert not [name for name in folders if f"| `mtfcore/{name}/`" not in told and f", `mtfcore/{name}/`" not in told]
 
 
 def test_no_two_rooms_need_each_other() -> None:

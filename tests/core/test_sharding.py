@@ -81,6 +81,18 @@ def test_partition_specs_both_ways(case: tuple[mtf.Sharding, mtf.Mesh]) -> None:
     assert found.axes == s.axes and set(found.partial) == set(s.partial)
 
 
+def test_named_sharding_on_a_mesh_of_ours_and_on_one_of_jax() -> None:
+    s, mesh = mtf.Sharding("batch:8 io:4", "batch:rows"), mtf.Mesh("rows:4 cols:2")
+    ours = s.named_sharding(mesh)
+    assert ours.spec == s.partition_spec() and ours.mesh.axis_names == mesh.names
+    assert ours.shard_shape((8, 4)) == s.local_shape(mesh) == (2, 4)
+    assert s.named_sharding(ours.mesh) == ours
+    with pytest.raises(mtf.LayoutError, match="partial"):
+        mtf.Sharding("batch:8 io:4", "batch:rows partialsum:cols").named_sharding(mesh)
+    with pytest.raises(mtf.LayoutError):
+        mtf.Sharding("batch:8 io:4", "batch:planes").named_sharding(mesh)
+
+
 @given(placed())
 def test_jax_agrees_on_who_holds_what(case: tuple[mtf.Sharding, mtf.Mesh]) -> None:
     import jax
