@@ -67,6 +67,7 @@ def left_out(folder):
 def test_a_good_file_is_read_as_it_is(give):
     (student,) = classroom(give("a.json", GOOD)).students
     assert (student.name, student.rows[0].passed, student.rows[0].tries, student.rows[0].helps) == ("Ada", 1, 2, 1)
+    assert "1 student: checks passed in each lesson" in repr(classroom(give("a.json", GOOD)))
     assert student.started and not student.rows[1].started
 
 

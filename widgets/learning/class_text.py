@@ -13,6 +13,8 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
+from mtfcore.numbers import count
+
 from .class_facts import HONEST, NEAR, SPREAD, ClassFacts, Student, spread
 from .outline import course
 from .standing import Standing
@@ -27,7 +29,7 @@ def text(found: ClassFacts) -> str:
     """All tables for a terminal."""
     parts = [HONEST, found.note] if found.note else [HONEST]
     if found.students:
-        parts += [f"{len(found.students)} students: checks passed in each lesson", _lines(lesson_rows(found))]
+        parts += [f"{count(len(found.students), 'student')}: checks passed in each lesson", _lines(lesson_rows(found))]
         parts += [_lines(summary_rows(found)), "Hardest checks (means a student)", _lines(hardest_rows(found))]
         parts += ["Predictions", _lines(prediction_rows(found))]
         idle = [student.name for student in found.students if not student.started]
