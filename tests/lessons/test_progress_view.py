@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mtfcore.errors import LayoutError
+from widgets import static
 from widgets.learning import progress_view
 from widgets.learning.export import exported, file_name, write
 from widgets.learning.outline import course
@@ -102,7 +103,8 @@ def test_the_text_says_the_same_and_a_note_of_the_file_is_shown(progress):
 
 def test_a_notebook_keeps_the_page_and_says_how_to_come_back(progress, monkeypatch):
     put = []
-    monkeypatch.setattr(progress_view, "display", lambda *shown, **_: put.append(shown[0]))
+    for module in (progress_view, static):  # the page, and the form below it
+        monkeypatch.setattr(module, "display", lambda *shown, **_: put.append(shown[0]))
     Look(progress)()._ipython_display_()
     assert "Where you stand" in put[0]["text/html"] and "Run this cell" in put[0]["text/html"]
     assert put[0]["text/plain"].startswith("Next: ") and len(put) == 2
