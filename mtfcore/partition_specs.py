@@ -46,7 +46,7 @@ def _entries(spec: object) -> tuple[object, ...]:
 
 
 def written(names: tuple[str, ...], axes: tuple[Axes, ...], partial: Axes, text: str) -> PartitionSpec:
-    """The spec; refuses partial sums, which it cannot say. `text` is the tensor as messages name it."""
+    """The spec; refuses partial sums. `text` is the tensor as messages name it."""
     if partial:
         raise LayoutError(
             f"a PartitionSpec says where dimensions lie, not the partial sums of '{text}'; reduce them first, "

@@ -200,7 +200,7 @@ class Sharding:
         return mesh.size // mesh.group_size((*self.check(mesh).used(), *self.partial))
 
     def partition_spec(self) -> PartitionSpec:
-        """The same placement as a `jax.sharding.PartitionSpec` (which cannot say partial sums: refused)."""
+        """The same placement as a `jax.sharding.PartitionSpec`; a sharding with partial sums is refused."""
         return partition_specs.written(self.names, self.axes, self.partial, str(self))
 
     def named_sharding(self, devices: Any) -> NamedSharding:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mtfcore.compiling.schedule import Schedule, Slot
-from mtfcore.counting.hlo_parse import Computation, Instruction, Module
+from mtfcore.counting.hlo_module import Computation, Instruction, Module
 from mtfcore.counting.hlo_text import FLOPS
 from mtfcore.numbers import count, format_bytes, format_flops, format_seconds
 from mtfcore.tables import Column, Table

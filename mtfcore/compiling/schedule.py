@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mtfcore.counting.hlo_parse import DAMAGED, Computation, Instruction, Module, Unreadable, parse, split
+from mtfcore.counting.hlo_module import DAMAGED, Computation, Instruction, Module, Unreadable, split
+from mtfcore.counting.hlo_parse import parse
 from mtfcore.counting.hlo_text import ASYNC_DONE, COLLECTIVES, chain, goes_on
 from mtfcore.counting.hlo_values import while_runs
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from mtfcore.counting import facts
 from mtfcore.counting.facts import Collective, Counts
-from mtfcore.counting.hlo_parse import DAMAGED, Computation, Instruction, Module, Unreadable, parse, split
+from mtfcore.counting.hlo_module import DAMAGED, Computation, Instruction, Module, Unreadable, split
+from mtfcore.counting.hlo_parse import parse
 from mtfcore.counting.hlo_values import convolution_flops, dot_flops, group_sizes, groups, pairs, while_runs
 
 COLLECTIVES = {

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 
 from mtfcore.counting import facts, flops
-from mtfcore.counting.hlo_parse import MOST_DEVICES, Computation, Instruction, Module
+from mtfcore.counting.hlo_module import MOST_DEVICES, Computation, Instruction, Module
 
 # Quotes inside a quoted backend_config are escaped.
 _KNOWN_RUNS = re.compile(r"""known_trip_count\W+n\W+(\d+)|\btrip_count\W{1,4}(\d+)""")

@@ -9,7 +9,7 @@ in this language, since lowering rewrites it freely.
 
     count_stablehlo(jax.jit(f).lower(*args))        # or its text, or the MLIR module
 
-Next file to read: hlo_parse.py.
+Next file to read: hlo_module.py.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Read shapes, groups, constants and loop bounds off StableHLO operations.
 
 Small questions to MLIR objects, for stablehlo.py. Attributes are read through the dialect's own bindings.
-Next file to read: hlo_parse.py.
+Next file to read: hlo_module.py.
 """
 
 from typing import Any

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtfcore.counting import count_hlo_text
-from mtfcore.counting.hlo_parse import split
+from mtfcore.counting.hlo_module import split
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
