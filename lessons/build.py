@@ -6,6 +6,7 @@ read progress (`widgets/learning/outline.json`). Next file to read: `checks/__in
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ def build() -> list[Path]:
 
 
 if __name__ == "__main__":
+    about = "Make notebooks, map and notes from lessons/src; write those that changed."
+    argparse.ArgumentParser(prog="python -m lessons.build", description=about).parse_args()
     for path in build():
         print(f"wrote {path.relative_to(HERE.parent)}")
     sys.exit(0)

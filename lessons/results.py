@@ -11,6 +11,7 @@ Tests read `table` and `spoken` and compare. Last file of the teacher's pages.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from typing import Any
 
 from lessons import notebooks, pages
 from lessons.course import Lesson, Question, lessons
+from mtfcore.errors import nearest
 from widgets.learning.progress import FILE_NAME
 
 Predictions = dict[str, dict[str, Any]]
@@ -72,8 +74,14 @@ def says(code: str) -> str:
     return f"{sentence} — offered: {offers}" if offers else sentence
 
 
-def main(numbers: list[str]) -> None:
+def main(words: list[str]) -> None:
     """Write the notes of these lessons, or of all with the teaching plans."""
+    parser = argparse.ArgumentParser(prog="python -m lessons.results", description="Fill the teacher's notes.")
+    parser.add_argument("lessons", nargs="*", help="numbers of lessons: 03 07; none: all, and the plans")
+    numbers = parser.parse_args(words).lessons
+    legal = [lesson.number for lesson in lessons()]
+    if unknown := [f"no lesson {number!r}; {nearest(number, legal)}" for number in numbers if number not in legal]:
+        parser.error("; ".join(unknown))
     for lesson in lessons():
         if not numbers or lesson.number in numbers:
             text = pages.notes_of(lesson).read_text(encoding="utf-8")

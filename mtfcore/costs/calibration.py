@@ -10,8 +10,8 @@ calibration.json`, by the beginnings of their keys; every other row checks. Next
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -127,4 +127,6 @@ def main(write: bool) -> None:
 
 
 if __name__ == "__main__":
-    main("--write" in sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m mtfcore.costs.calibration", description="Fit each chip anew.")
+    parser.add_argument("--write", action="store_true", help="keep what came out")
+    main(parser.parse_args().write)

@@ -50,6 +50,17 @@ def test_setup_lab_offers_the_same_commands():
     assert "{" + ",".join(TARGETS) + "}" in said
 
 
+@pytest.mark.parametrize(
+    "module", ["lessons.build", "lessons.results", "lessons.previews", "mtfcore.costs.calibration"]
+)
+def test_what_writes_files_refuses_words_it_does_not_know(module):
+    for word, status in (("--help", 0), ("zzz", 2)):
+        command = [sys.executable, "-m", module, word]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == status and "Traceback" not in done.stderr
+        assert f"usage: python -m {module}" in done.stdout + done.stderr
+
+
 def test_readme_is_short_and_shows_both_commands():
     readme = text("README.md")
     assert readme.count("\n") < 150
