@@ -85,7 +85,7 @@ def _read(i: Instruction, place: int, slot: Slot, module: Module) -> int:
     """Bytes of an operand that are read."""
     whole = _bytes(slot.home.operand(i, place))
     if i.opcode in TAKES or i.opcode == "dynamic-update-slice":
-        return _part(i, place, whole, slot.home)
+        return _part(i, place, whole)
     if not slot.fused:
         return whole
     return _used(slot.fused, slot.fused.parameters[place], whole, module, lambda: whole)
@@ -105,11 +105,11 @@ def _used(home: Computation, made: Instruction, whole: int, module: Module, pass
             on = partial(_used, home, user, whole, module, passed_on)
             total += _used(inner, inner.parameters[place], whole, module, on)
         else:
-            total += _part(user, place, whole, home)
+            total += _part(user, place, whole)
     return min(total, whole)
 
 
-def _part(user: Instruction, place: int, whole: int, home: Computation) -> int:
+def _part(user: Instruction, place: int, whole: int) -> int:
     """Bytes that one instruction reads of one operand."""
     if user.opcode in TAKES and place == 0:
         return _bytes(user)

@@ -1,4 +1,4 @@
-"""The frame in a real browser: runs that do not block, faults that show, files, and charts (U02, U04, U10, U14)."""
+"""The frame in a real browser: runs that do not block, faults that show, files, and charts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def measuring(shared: Page) -> Page:
 
 
 def test_slider_and_stop_react_during_a_run(measuring):
-    """U02: a run of 20 s; the slider draws, a second press is not queued, Stop ends it, the old result greys."""
+    """A run of 20 s; the slider draws, a second press is not queued, Stop ends it, the old result greys."""
     press = control(measuring, "run", "button")
     press.click()
     stop = control(measuring, "stop", "button")
@@ -125,7 +125,7 @@ def test_slider_and_stop_react_during_a_run(measuring):
 
 
 def test_a_fault_of_ours_is_seen(measuring):
-    """U10: short in the line, full text on demand."""
+    """Short in the line, full text on demand."""
     set_number(measuring, "fault", 1)
     wait_kind(measuring, "broken")
     says = measuring.locator(".mw-bottom .mw-says")
@@ -174,7 +174,7 @@ Measuring.draw = slow_draw
 
 
 def test_a_slow_kernel_is_asked_for_the_newest_only_and_the_handle_stays_at_the_hand(measuring):
-    """U01: thirteen moves in less time than one answer takes; two or three are asked, the last is shown."""
+    """Thirteen moves in less time than one answer takes; two or three are asked, the last is shown."""
     slider = control(measuring, "size", "input[type=range]")
     do(measuring, SLOW)
     try:
@@ -201,7 +201,7 @@ def test_a_stopped_kernel_is_said(measuring):
 
 
 def test_an_explorer_run_often_does_not_grow_the_file(page, tmp_path):
-    """U04, with widget state saved, which is JupyterLab's own default."""
+    """With widget state saved, which is JupyterLab's own default."""
     for folder in ("notebooks", "state"):
         (tmp_path / folder).mkdir()
     path = tmp_path / "notebooks" / "often.ipynb"
@@ -230,7 +230,7 @@ DRAWN = "n => [...document.querySelectorAll('.mw-plot')].filter(e => +e.dataset.
 
 
 def test_charts_share_one_bundle_and_follow_data_and_theme(page, lab, notebook, watch):
-    """U14 (the fixture refuses every other address) and U12."""
+    """The fixture refuses every other address."""
     open_notebook(page, lab, notebook(CHARTS))
     wait_ready(page)
     run_all(page)

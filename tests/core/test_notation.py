@@ -1,4 +1,4 @@
-"""The text form of DESIGN's grammar, read, written and refused.
+"""The text form, read, written and refused.
 
 Whatever is typed, the answer is items or a `NotationError` with a caret: never another exception.
 """

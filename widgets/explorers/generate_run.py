@@ -88,7 +88,7 @@ class Writer:
             raise
         finally:
             pieces.close()
-            self._tell(s, counts, sent, "", state)
+            self._tell(counts, sent, "", state)
         return self.facts
 
     def begin_again(self) -> None:
@@ -144,13 +144,13 @@ class Writer:
             self._seconds.append(now.seconds / now.times)
 
     def _progress(self, s: State, counts: dict[str, int], sent: Sent, phase: str, words: str = "") -> Progress:
-        self._tell(s, counts, sent, phase, "running")
+        self._tell(counts, sent, phase, "running")
         made = counts.get("give", 0) + counts.get("decode", 0)
         return Progress(made, s["tokens"], words or f"{phase}: {made} of at most {s['tokens']} tokens", self.facts)
 
     # ---- facts --------------------------------------------------------------------------------------------------
 
-    def _tell(self, s: State, counts: dict[str, int], sent: Sent, phase: str, state: str) -> None:
+    def _tell(self, counts: dict[str, int], sent: Sent, phase: str, state: str) -> None:
         engine = self._talk.engine
         self.facts = {
             "state": state, "phase": phase, "log": list(self.log), "text": self.log[-1][1] if self.log else "",

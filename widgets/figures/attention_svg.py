@@ -182,7 +182,7 @@ def steps_svg(facts: Facts) -> str:
     """Every collective of one layer's attention by what it moves, and the cache, which stays."""
     steps = facts["steps"]
     top = max([step["bytes"] for step in steps], default=1.0)
-    bars = [_step(step, top) for step in steps]
+    bars = [_step(step) for step in steps]
     kept = facts["ways"][facts["by"]]["cache"] / facts["layers"]
     bars.append(Bar("the cache", says=f"stays: {quantity(kept, 'iB')} a layer, read only", chosen=True))
     title = f"Sent by a device in one layer's attention, by {facts['by']} (modelled)"
@@ -192,7 +192,7 @@ def steps_svg(facts: Facts) -> str:
     return bars_svg(title, bars, top * 2.1, rows=STEP_ROWS, name="steps", note=note)
 
 
-def _step(step: Facts, top: float) -> Bar:
+def _step(step: Facts) -> Bar:
     words = step["label"].replace("_", "-").replace(" over ", " ", 1)
     hint = (
         f"{step['moves']}: {step['label']}, {step['before']} → {step['after']}, {step['bytes']:,.0f} bytes (modelled)"

@@ -76,12 +76,12 @@ def context(row: Published) -> Prediction:
     slice_ = topology(setup["topology"])
     tokens = longest_context(
         cfg.layers, cfg.kv_heads, cfg.head_size, setup["batch"], slice_.chip.hbm_bytes_per_device, slice_.devices,
-        _by(cfg, setup["attention"]), fraction=setup["cache_share"],
+        _by(setup["attention"]), fraction=setup["cache_share"],
     )  # fmt: skip
     return said(row, float(tokens), "memory")
 
 
-def _by(cfg: Config, attention: str) -> str:
+def _by(attention: str) -> str:
     return "heads" if attention == "heads" else "batch"
 
 

@@ -70,7 +70,7 @@ def candidate(asked: Settings, phase: str, ffn: str, attention: str, model: str,
     grid = np.ones((asked.n, 3), int)
     for members, cases, of_case in _turns(asked, phase, ffn, attention, rows):
         _note(reasons, members, cases, of_case)
-        for some, columns in _together(members, cases, of_case, asked):
+        for some, columns in _together(members, cases, of_case):
             took = _seconds(asked, phase, some, columns, model)
             seconds = took.total
             better = ~(total[some] <= seconds)  # the first, or a faster way round
@@ -208,7 +208,7 @@ class _Columns:
 
 
 def _together(
-    members: np.ndarray, cases: Sequence[_Case], of_case: np.ndarray, asked: Settings
+    members: np.ndarray, cases: Sequence[_Case], of_case: np.ndarray
 ) -> Iterator[tuple[np.ndarray, _Columns]]:
     """Rows of one structure, one chip and one kind of links, with their columns."""
     groups: dict[tuple, list[int]] = {}
