@@ -74,10 +74,19 @@ def save_config(cfg: Config | str, path: str | os.PathLike[str]) -> Path:
     """Write a configuration so that `config_file` reads the same one.
 
     `cfg`: a configuration; `path`: the file to write, which is returned.
+
+    Raises `LayoutError` where no such file can be written, for want of its folder, say.
     """
     path = _path(path)
     text = json.dumps({"model_type": OWN, **dataclasses.asdict(config(cfg))}, indent=1)
-    path.write_text(text + "\n", encoding="utf-8")
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except (OSError, ValueError) as why:  # a name with a zero byte, say
+        cure = "give the path of a file, such as 'config.json'"
+        if isinstance(why, FileNotFoundError):
+            cure = f"make its folder first: os.makedirs({str(path.parent)!r:.200})"
+        problem = getattr(why, "strerror", None) or "this cannot be the name of a file"
+        raise LayoutError(f"{str(path)!r:.200} cannot be written: {problem}; {cure}") from None
     return path
 
 

@@ -64,6 +64,21 @@ def test_what_is_read(write, changes, field, value):
     assert getattr(mtf.model.config_file(write({**LLAMA, **changes}), strict=True), field) == value
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("none/x.json", r"cannot be written: No such file or directory; make its folder first: os\.makedirs\("),
+        (".", r"cannot be written: Is a directory; give the path of a file, such as 'config\.json'"),
+        ("x" * 300, "cannot be written: File name too long; give"),
+        ("x\0.json", "cannot be written: this cannot be the name of a file; give"),
+        ("\ud800.json", "cannot be written: this cannot be the name of a file; give"),
+    ],
+)
+def test_a_place_where_no_file_can_be_written_is_refused(tmp_path, path, said):
+    with pytest.raises(mtf.LayoutError, match=said):
+        mtf.model.save_config("tiny-lm", tmp_path / path)
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_our_own_files_give_back_the_same(tmp_path, name):
     path = mtf.model.save_config(CONFIGS[name], tmp_path / f"{name}.json")
