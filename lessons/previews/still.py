@@ -35,7 +35,20 @@ def still(notebook: NotebookNode) -> None:
     notebook.cells = [cell for cell in notebook.cells if "closing" not in notebooks.tags(cell)]
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [shown for output in cell.outputs if (shown := _shown(output)) is not None]
+            outputs = _joined(cell.outputs)
+            cell.outputs = [shown for output in outputs if (shown := _shown(output)) is not None]
+
+
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Neighbouring pieces of one stream as one: where a busy kernel happened to flush says nothing."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def _shown(output: NotebookNode) -> NotebookNode | None:

@@ -152,6 +152,14 @@ def test_a_style_that_stands_often_is_written_once():
     assert text == '<td data-s="0">' * 30 + '<p style="margin:0">' and rules == ':root [data-s="0"]{color:"x"}\n'
 
 
+def test_what_a_cell_prints_in_pieces_is_one_text(run_notebook):
+    pieces = [new_output("stream", name="stdout", text=text) for text in ("MB sent", "\nws1d", " 37.2\n")]
+    run_notebook.cells[1].outputs = [*pieces, html("between"), new_output("stream", name="stdout", text="behind\n")]
+    still(run_notebook)
+    first, _, last = run_notebook.cells[1].outputs
+    assert first.text == "MB sent\nws1d 37.2\n" and last.text == "behind\n"
+
+
 def test_an_error_makes_no_page(run_notebook):
     run_notebook.cells[1].outputs.append(new_output("error", ename="ValueError", evalue="no", traceback=[]))
     with pytest.raises(ValueError, match="an error output: ValueError: no"):
