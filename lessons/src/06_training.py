@@ -231,8 +231,8 @@ print(f"9 heads padded for 16 devices: {(16 - 9) / 16:.0%}")
 # ## 6 · Let the machine choose
 #
 # The paper ends with a hope: to find the best layout automatically. The step is one function, so that is a **layout
-# search** over meshes and layouts, each priced by its plan. For the eight cores of a small slice of TPU v2 it goes through every mesh
-# and proves its answer, once with few sequences and once with many.
+# search** over meshes and layouts, each priced by its plan. For the eight cores of a small slice of TPU v2 it goes through every mesh,
+# once with few sequences and once with many, and proves its answer, or says how much a longer search could save at most.
 
 # %%
 for batch in (8, 64):

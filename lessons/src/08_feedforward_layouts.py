@@ -151,8 +151,8 @@ predict.show("08 split", str(min(moved, key=moved.get)))
 
 # %% [markdown]
 # **Why the root matters:** four times the devices halve the bytes. So 2D goes on helping where 1D has stopped, and it
-# wins once 4·√(E·F/n) < 2·E, that is with more than n = 4·F/E devices: 16 here. (The paper prints √n > F/E, which says
-# the same only where F/E is 4.)
+# wins once 4·√(E·F/n) < 2·E, that is with more than n = 4·F/E devices: 16 here, where X = 1 and X = 2 tie as
+# the paper counts. (The paper prints √n > F/E, which says the same only where F/E is 4.)
 #
 # ## 5 · Many tokens: let the weights come
 #
@@ -303,7 +303,8 @@ check("08 gather_from", gather_from)
 # %% [markdown]
 # **Exercise 4 (meet a budget in bytes).** Return a layout and a mesh, `(name, (x, y, z))` with x·y·z = `devices`, under
 # which one layer sends at most `budget` bytes from each device, in bf16. Several answers may do. The check plans yours.
-# `forms.LAYOUTS`, `forms.meshes(devices)` and `forms.layout_bytes(…, exact=True)` are yours to use.
+# `forms.LAYOUTS`, `forms.meshes(devices)` and `forms.layout_bytes(name, tokens, d_model, d_ff, x, y, z, exact=True)` are
+# yours to use.
 
 # %% tags=["stub"]
 def within(tokens, d_model, d_ff, devices, budget):

@@ -147,7 +147,7 @@ for by, plan in plans.items():
     print(f"by {by}")
     for step in plan.collectives():
         sent = quantity(step.link_bytes, "iB")
-        print(f"   {step.label():30} {step.before[0]!s:26} → {step.after!s:14} {sent:>8} (modelled)")
+        print(f"   {step.label():30} {step.before[0].text():27} → {step.after.text():15} {sent:>8} (modelled)")
 
 # %% [markdown]
 # Read the second list from above. x is gathered over y and z, as for the feedforward layer. `q` and `k, v` are sums
@@ -175,7 +175,7 @@ predict.show("09 moved", f"about {round(layer / turned, -1):.0f} times")
 # ## 4 · The same values, on devices
 #
 # Here is attention of one new token as a named function. Its pins say where q and the cache lie while they are
-# multiplied. We run it both ways on 8 simulated devices, compare with the oracle, and ask the arrays themselves how
+# multiplied. We run it both ways on 8 simulated devices, compare with one device, and ask the arrays themselves how
 # many bytes of keys the first device holds.
 
 # %%
@@ -202,7 +202,7 @@ for by, plan in ways.items():
     off = np.abs(run(**arrays) - expected).max()
     held = run.put(arrays)["k"].addressable_shards[0].data.nbytes
     sent = mtf.count(run.fn, *run.shapes).link_bytes
-    print(f"by {by:5}: {off:.0e} off the oracle, {held:,} bytes of keys held (measured), {sent:,} bytes sent (counted)")
+    print(f"by {by:5}: {off:.0e} off one device, {held:,} bytes of keys held (measured), {sent:,} bytes sent (counted)")
     assert off < 1e-5 and sent == plan.link_bytes().total
 
 # %% [markdown]
@@ -221,7 +221,7 @@ for by, plan in ways.items():
 #   32, 8, 2. When do copies come back, and over which axis?
 # * heads are *grouped*, mesh 2 · 4 · 8, batch 8: what do sequences take, what do heads?
 # * the list *sent by a device*: which bars grow with the context?
-# * 48 query heads: what does the sentence say, and what does it offer?
+# * 48 query heads, by heads again: what does the sentence say, and what does it offer?
 # * press Run: the same steps at a small size, checked, and every message counted as it happens.
 
 # %%

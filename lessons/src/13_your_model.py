@@ -144,8 +144,8 @@ predict.show("13 cheapest", min(kept_promise)[1])
 #
 # The planner does the same search with all partitions and more slices. It reads the same file, whose path stands in the
 # box of the model, and starts with the cheapest of the list: does it agree? **Try:** choose *find slices under a limit*,
-# 25 ms and 2,048 tokens, and look which slice comes first; then 10 ms, and look what leaves the list. Then write the path
-# of your own file into the box.
+# 25 ms and 2,048 tokens, and look which slice comes first; then 10 ms, and look what becomes of the batches; then 4 ms,
+# and look what leaves the list. Then write the path of your own file into the box.
 
 # %%
 from widgets import planner
@@ -317,8 +317,8 @@ check("13 choose", choose)
 
 # %% [markdown]
 # **Exercise 4 (meet a budget in bytes).** Write the body for one device: it gets its columns of x and its rows of w, as in
-# section 4. The result shall lie cut over its *columns*, `P(None, "x")`, and no device may send more than half of what
-# `psum` sends. Nothing but `jax.lax` and `@` is needed.
+# section 4, but on any number of devices. The result shall lie cut over its *columns*, `P(None, "x")`, and no device may
+# send more than half of what `psum` sends. Nothing but `jax.lax` and `@` is needed.
 
 # %% tags=["stub"]
 def body(x, w):
