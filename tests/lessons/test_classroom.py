@@ -192,7 +192,8 @@ def test_an_empty_folder_says_where_files_come_from(tmp_path):
 
 
 def test_other_files_are_counted_and_not_read(give):
-    give("notes.txt", "hello")
+    alone = classroom(give("notes.txt", "hello"))
+    assert alone.note.startswith("No file here ends in .json: ") and "1 not looked at" in str(alone)
     assert "1 not looked at, since the name does not end in .json." in classroom(give("a.json", GOOD)).note
 
 

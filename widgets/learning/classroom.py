@@ -81,6 +81,8 @@ def _files(folder: Path) -> tuple[list[Path], str]:
         found = sorted(Path(entry.path) for entry in entries)
     wanted = [path for path in found if path.suffix.lower() == ".json"]
     notes = [f"{len(wanted):,} files; the first {MOST_FILES:,} were read."] * (len(wanted) > MOST_FILES)
+    if not wanted:
+        notes.append(f"No file here ends in .json: {clean_name(str(folder))} should hold what students exported.")
     others = [path for path in found if path.suffix.lower() != ".json"]
     if folders := sum(path.is_dir() for path in others):
         notes.append(f"{count(folders, 'folder')} not looked into: files must lie beside each other here.")
