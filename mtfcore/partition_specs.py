@@ -49,7 +49,7 @@ def written(names: tuple[str, ...], axes: tuple[Axes, ...], partial: Axes, text:
     """The spec; refuses partial sums. `text` is the tensor as messages name it."""
     if partial:
         raise LayoutError(
-            f"a PartitionSpec says where dimensions lie, not the partial sums of '{text}'; reduce them first, "
+            f"no PartitionSpec is made for the partial sums of '{text}'; reduce them first, "
             f"e.g. mtf.reshard(t, '{format_items(names, axes)}')"
         )
     from jax.sharding import PartitionSpec

@@ -213,7 +213,7 @@ def test_what_needs_sizes_says_which_are_missing() -> None:
         (lambda s: s.bytes_per_device("x:4", "bf17"), "unknown dtype 'bf17'; did you mean 'bf16'? legal here: 'f64'"),
         (lambda s: s.bytes_per_device("x:4", None), "unknown dtype 'None'"),
         (lambda s: mtf.Sharding("a:8", "a:x partialsum:y").partition_spec(),
-         "a PartitionSpec says where dimensions lie, not the partial sums of 'a:x partialsum:y'; reduce them first, "
+         "no PartitionSpec is made for the partial sums of 'a:x partialsum:y'; reduce them first, "
          "e.g. mtf.reshard(t, 'a:x')"),
         (lambda s: s.from_partition_spec("a:8", P("x", "y")), "has 2 entries for the 1 dimensions a"),
         (lambda s: s.from_partition_spec("a:8", P("xy")), "'xy' cannot name a mesh axis"),

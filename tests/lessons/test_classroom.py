@@ -335,8 +335,9 @@ def test_each_student_has_a_count_of_the_predictions_made_before_the_result(give
         ("1", "1"), ("1", "0"),
     ]  # fmt: skip
     head, ada, grace = (line.split() for line in repr(found).split("\n\n")[2].splitlines())
-    assert head[-2:] == ["Predicted", "before"] and (ada[-1], grace[-1]) == ("1", "0")
-    assert re.findall(r'<td class="mw-n">(\d)</td></tr>', found._repr_html_())[:2] == ["1", "0"]
+    day = GOOD["exported"][:10]
+    assert head[-3:] == ["Predicted", "before", "Exported"] and (ada[-2:], grace[-2:]) == (["1", day], ["0", day])
+    assert re.findall(rf'<td class="mw-n">(\d)</td><td class="mw-n">{day}</td></tr>', found._repr_html_()) == ["1", "0"]
 
 
 def test_a_class_of_300_is_read_and_drawn(tmp_path):

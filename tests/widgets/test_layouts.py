@@ -234,7 +234,7 @@ def test_the_still_page_and_the_file_hold_the_four_charts():
     still = explorer._still_text()
     assert still.count('class="mw-chart"') == 4 and "a device has 8 GiB (published)" in still
     assert len(list(ET.fromstring(explorer.svg()).iter("{http://www.w3.org/2000/svg}svg"))) == 5
-    assert len(still) < 60_000
+    assert len(still) < 80_000  # the drawings stand in it twice
 
 
 def test_closing_gives_up_the_charts():

@@ -5,7 +5,8 @@
     '<svg'
 
 A bar too long for its chart is cut at the rim, and its words still say how long it is. What can be picked carries
-`pick`; a star on a bar's line is a measured time. Colour never stands alone: each part has its words.
+`pick`, and an arrow where it is the one picked; a star before a label is the best, one on a bar's line a measured time.
+Colour never stands alone: each part has its words.
 Next file to read: `plans`.
 """
 
@@ -44,6 +45,7 @@ class Bar:
     start: float = 0.0
     pick: str = ""
     chosen: bool = False
+    best: bool = False
     reason: str = ""
     hint: str = ""
     measured: dict[str, Any] | None = None  # a device's time, as a star on the same axis
@@ -75,7 +77,7 @@ def _place(value: float, top: float) -> float:
 
 def _bar(bar: Bar, y: float, top: float) -> str:
     weight = "bold" if bar.chosen else None
-    label = ("★ " if bar.chosen and bar.pick else "") + bar.label
+    label = ("★ " if bar.best else "▸ " if bar.chosen and bar.pick else "") + bar.label
     inside = [tag("rect", x=0, y=y, width=WIDTH, height=ROW - 2, fill="transparent", cls="mw-mark")] if bar.pick else []
     inside.append(text(label, LEFT - 6, y + 15, LEFT - 8, 11.5, text_anchor="end", font_weight=weight))
     if bar.reason:

@@ -247,4 +247,4 @@ def _bar(facts: Facts, row: Facts) -> Bar:
     )  # fmt: skip
     words = quantity(row["n_bytes"], "iB")
     hint = f"{layout}: {words} a device, modelled"
-    return Bar(layout, parts, words, pick=f"layout:{layout}", chosen=chosen, hint=hint)
+    return Bar(layout, parts, words, pick=f"layout:{layout}", chosen=chosen, best=layout == facts["best"], hint=hint)

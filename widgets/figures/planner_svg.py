@@ -163,7 +163,8 @@ def _partition(facts: Facts, phase: str, name: str) -> Bar:
     colour = "#0072B2" if is_chosen else "#A9C4D6" if each["fits"] else "#D8D8D8"
     words = f"{name}: {quantity(seconds, 's')}, modelled{full}"
     says = f"{quantity(seconds, 's')}{' (too full)' if full else ''}"
-    return Bar(name, (Part(seconds, colour),), says, pick=f"{phase}:{name}", chosen=is_chosen, hint=words)
+    best = is_chosen and facts["pinned"][phase] == "auto"
+    return Bar(name, (Part(seconds, colour),), says, pick=f"{phase}:{name}", chosen=is_chosen, best=best, hint=words)
 
 
 def reasons(facts: Facts, phase: str) -> Sequence[str]:

@@ -85,7 +85,7 @@ def _students(found: ClassFacts) -> str:
 
 def _student(student: Student) -> str:
     cells = "".join(f"<td{_shade(row)}>{cell(row)}</td>" for row in student.rows)
-    last = "".join(f'<td class="mw-n">{text}</td>' for text in sums(student))
+    last = "".join(f'<td class="mw-n">{escape(text)}</td>' for text in sums(student))
     return f'<tr><th scope="row">{escape(student.name)}</th>{cells}{last}</tr>'
 
 

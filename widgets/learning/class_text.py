@@ -22,7 +22,7 @@ from .standing import Standing
 Rows = list[tuple[str, ...]]
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 HARDEST = 10
-SUMS = ("Tries", "Helps", "Predicted before")
+SUMS = ("Tries", "Helps", "Predicted before", "Exported")
 
 
 def text(found: ClassFacts) -> str:
@@ -58,9 +58,9 @@ def lesson_rows(found: ClassFacts) -> Rows:
 
 
 def sums(student: Student) -> tuple[str, ...]:
-    """Under `SUMS`: tries, helps, and predictions made before the result was shown."""
+    """Under `SUMS`: tries, helps, predictions made before the result was shown; the day of the file (UTC)."""
     fields = ("tries", "helps", "guessed_before")
-    return tuple(str(sum(getattr(row, field) for row in student.rows)) for field in fields)
+    return (*(str(sum(getattr(row, field) for row in student.rows)) for field in fields), student.exported[:10])
 
 
 def summary_rows(found: ClassFacts) -> Rows:

@@ -18,13 +18,13 @@ from typing import Any
 import ipywidgets
 from IPython.display import HTML, DisplayHandle, display
 
+from widgets.numbers import ORIGINS
 from widgets.static import above_form, show_live
 
 from .progress import Progress
 
 Answer = str | int | float
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-ORIGINS = ("modelled", "counted", "compiled", "measured", "published")
 
 
 class Prediction:
