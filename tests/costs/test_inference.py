@@ -258,7 +258,10 @@ def test_everything_wrong_is_said_at_once():
 
 @pytest.mark.parametrize(("asked", "named"), [
     ({"batch": 2.5}, "batch is 2.5"), ({"input_tokens": 0}, "input_tokens is 0"),
-    ({"batch": "many"}, "batch is 'many'"),
+    ({"batch": "many"}, "batch is 'many'"), ({"batch": b"4"}, "batch is b'4'"),
+    ({"batch": bytearray(b"x:4")}, "batch is bytearray(b'x:4')"), ({"batch": memoryview(b"4")}, "batch is <memory"),
+    ({"price_per_chip_hour": bytearray(b"4")}, "is bytearray"), ({"reserve": bytearray(1)}, "reserve is bytearray"),
+    ({"cfg": bytearray(b"palm")}, "bytearray(b'palm') is neither a word"),
     ({"batch": [1, -3]}, "batch is -3"), ({"model": "exact"}, "no model of time 'exact'"),
     ({"price_per_chip_hour": -1}, "price_per_chip_hour is -1"), ({"batch": [1, 2], "input_tokens": [1, 2, 3]}, "(2,)"),
     ({"batch": [[1, 2], [3]]}, "rows differ in length"), ({"ffn": [{"a": 1}]}, "{'a': 1} is neither a word"),

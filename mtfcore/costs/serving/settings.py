@@ -28,6 +28,7 @@ from mtfcore.topologies import Topology, topology
 LEAST = {"batch": 1, "prefill_batch": 1, "input_tokens": 1, "output_tokens": 0, "cached_tokens": 0}
 MOST = 10**9  # more is a slip of the keyboard
 AUTO = "auto"
+RAW = (bytes, bytearray, memoryview)  # numpy would read a text's bytes as numbers
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _for(phase: str, value: Any) -> Any:
 
 def _index(value: Any, read: Callable[[Any], Any], faults: list[str]) -> tuple[tuple, np.ndarray]:
     """The different values, each read once, and for every element which of them it is."""
-    single = isinstance(value, (str, Config, Topology)) or not isinstance(value, (Sequence, np.ndarray))
+    single = isinstance(value, (str, *RAW, Config, Topology)) or not isinstance(value, (Sequence, np.ndarray))
     if single:
         array = np.empty((), object)
         array[()] = value
@@ -211,8 +212,12 @@ def _price(value: Any, faults: list[str]) -> np.ndarray:
 
 
 def _array(value: Any, dtype: Any = None) -> np.ndarray | None:
-    """As numpy has it; None where its rows differ in length."""
+    """As numpy has it; None where its rows differ in length. Raw bytes are one thing, and no number."""
     try:
+        if isinstance(value, RAW):
+            array = np.empty((), object)
+            array[()] = value
+            return array
         if dtype is None:
             return np.asarray(value)
         array = np.empty(np.shape(value), dtype)
