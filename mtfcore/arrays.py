@@ -66,6 +66,8 @@ def no_numbers(value: Any, dtype: str | None = None) -> str:
     is_kind = [jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool_)]
     if not any(is_kind):
         return f"is {array.dtype if value is array else type(value).__name__}, expected an array of real numbers"
+    if np.ma.is_masked(value):
+        return "has masked values, and a run would read what lies below the mask; fill them first: array.filled(0)"
     if dtype is None or is_float(dtype) or array.dtype == long_name(dtype):
         return ""
     array = np.asarray(array)

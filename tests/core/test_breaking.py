@@ -207,6 +207,7 @@ ARRAYS = [
     ("i32", X + 0.5, "holds 0.5, which i32 cannot hold"), ("i8", X + 200, "holds 200.0, which i8 cannot hold"),
     ("bool", X, "holds 2.0, which bool cannot hold"), ("i32", X * np.nan, "holds nan"),
     ("i32", X.astype(np.int64) << 32, "holds 4294967296"), ("f32", np.float32, "is type"),
+    ("f32", np.ma.masked_equal(X, 2), "masked values, and a run would read what lies below"),
 ]  # fmt: skip
 
 
@@ -219,7 +220,7 @@ def test_arrays_that_are_not_what_the_input_says(dtype, array, words):
 
 def test_arrays_that_only_need_converting():
     ints = mtf.simulate(planned(lambda x: x, "i32"))
-    for array in (X, X.astype(np.int64), jnp.asarray(X), X.tolist(), X.astype(np.uint8)):
+    for array in (X, X.astype(np.int64), jnp.asarray(X), X.tolist(), X.astype(np.uint8), np.ma.array(X)):
         assert ints(array).dtype == np.int32 and (ints(array) == X).all()
     assert mtf.simulate(planned(lambda x: x, "bool"))(X * 0).dtype == bool
 
@@ -232,6 +233,7 @@ def test_a_call_on_arrays_takes_the_dtypes_that_the_function_says():
     assert look_up(X, [1.0, 0.0]).tolist() == X[[1, 0]].tolist()
     assert "argument ids holds 0.5, which i32 cannot hold" in refused(lambda: look_up(X, [0.5]))
     assert "argument table is str" in refused(lambda: look_up("table", [1]))
+    assert "argument table has masked values" in refused(lambda: look_up(np.ma.masked_equal(X, 2), [1]))
 
 
 @pytest.mark.parametrize("turn", [3, -4, "a", 1.5, None])
