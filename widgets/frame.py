@@ -74,7 +74,7 @@ class Frame(Running, Looking, Saying, Kept, ipywidgets.VBox):
     start: ClassVar[State] = {}
     always: ClassVar[tuple[str, ...]] = ()  # what the copied call names in any case; nothing: every setting
 
-    state = t.Dict()
+    state = t.TraitType({})  # of any type to traitlets: whatever is no state is refused in our own words
     code = t.Unicode()
     value = t.Any(None, allow_none=True)
     children: Any  # of ipywidgets, which says no types

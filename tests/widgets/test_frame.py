@@ -76,6 +76,14 @@ def test_state_is_settable_checked_and_completed():
         Sharing(part=2)
 
 
+@pytest.mark.parametrize(("given", "kind"), [(None, "NoneType"), ([], "list"), ("{", "str")])
+def test_what_is_no_state_is_refused_in_words(given, kind):
+    frame = Sharing(parts=2)
+    with pytest.raises(StateError, match=f"a state is an object such as .*parts.*, not {kind}"):
+        frame.state = given
+    assert frame.state["parts"] == 2 and frame.kind == "ok"
+
+
 def test_copy_as_code_follows_the_state():
     frame = Sharing()
     frame.top.press({"parts": 8})
