@@ -161,6 +161,17 @@ def own_file() -> Path:
     return place if place.suffix == ".jsonl" else place / f"{_now()[:7]}.jsonl"
 
 
+def why_no_file(path: Path) -> str:
+    """What keeps a path from becoming a file of records, and the nearest that could; nothing where it can be one."""
+    path = _expanded(path)
+    if os.path.isdir(path):
+        return f"is a folder; expected a file, such as {path / 'run.jsonl'}"
+    above = next((place for place in path.parents if os.path.exists(place)), path)
+    if above != path and not os.path.isdir(above):
+        return f"lies below {above}, which is a file; expected a path below folders, such as {above.parent / path.name}"
+    return ""
+
+
 def _expanded(path: str | Path) -> Path:
     """With ~ as somebody's home; where there is no such person, as it stands."""
     return Path(os.path.expanduser(path))

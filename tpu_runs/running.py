@@ -30,7 +30,7 @@ from tpu_runs import hosts, joining
 from tpu_runs.cases import CASES, SWEEPS, Case, case, check
 from tpu_runs.commits import commit
 from tpu_runs.listing import differing
-from tpu_runs.records import Record, append, own_file
+from tpu_runs.records import Record, append, own_file, why_no_file
 from tpu_runs.run import finish, is_from_elsewhere, rows, stopped
 
 Asked = argparse.Namespace
@@ -102,11 +102,14 @@ def _expect(asked: Asked, named: Case | None, given: dict[str, str]) -> None:
 def _wrong(asked: Asked) -> Iterator[tuple[bool, str]]:
     """Each option that can be wrong: whether it is, and the words for it."""
     yield not asked.minutes >= 0, f"--minutes {asked.minutes:g}: a number of minutes, such as 8"
+    place = asked.out or own_file()
+    why = why_no_file(place) if asked.host == 0 else ""  # the others keep none
+    yield bool(why), f"{'--out ' if asked.out else 'your own records: '}{place} {why}"
     yield asked.hosts < 1, f"--hosts {asked.hosts}: how many, 1 or more"
     if asked.hosts <= 1:
         return
-    place = re.fullmatch(r"(\S+):(\d{1,5})", asked.coordinator or "")
-    yield place is None, ("--hosts needs --coordinator ADDRESS:PORT, an address of host 0 that all hosts reach"
+    address = re.fullmatch(r"(\S+):(\d{1,5})", asked.coordinator or "")
+    yield address is None, ("--hosts needs --coordinator ADDRESS:PORT, an address of host 0 that all hosts reach"
                           + (f"; it is {asked.coordinator!r:.80}" if asked.coordinator else ""))  # fmt: skip
     yield not 0 <= asked.host < asked.hosts, f"--host {asked.host}: hosts are numbered from 0 to {asked.hosts - 1}"
     yield asked.devices < 1, f"--devices {asked.devices}: simulated devices of one host, 1 or more"

@@ -153,13 +153,34 @@ def test_a_list_from_the_command_line(own_records: Path, capsys: pytest.CaptureF
 
 
 def test_a_record_that_no_file_takes_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    words = ["run", "product", "m=8", "k=8", "n=8", "--on", "simulated", "--repeats", "1", "--out", str(tmp_path)]
+    full = tmp_path / "full.jsonl"
+    (tmp_path / "full.jsonl.lock").mkdir()  # where its lock should lie
+    words = ["run", "product", "m=8", "k=8", "n=8", "--on", "simulated", "--repeats", "1", "--out", str(full)]
     assert main(words) == 1  # not all is where it was asked to be
     told = capsys.readouterr().out
-    assert f"0 records in {tmp_path}" in told
+    assert f"0 records in {full}" in told
     line = told.split("add this line to one:\n")[1].splitlines()[0]
     (tmp_path / "a.jsonl").write_text(line)
     assert records.read(tmp_path)[0][0].status == "ok"
+
+
+def test_what_can_be_no_file_is_refused_before_the_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "rows", None)  # nothing is measured
+    words = ["run", "product", "--on", "simulated"]
+    file = tmp_path / "notes.txt"
+    file.write_text("")
+    below = file / "deep" / "a.jsonl"
+    assert main([*words, "--out", str(tmp_path)]) == 1
+    said = f"--out {tmp_path} is a folder; expected a file, such as {tmp_path / 'run.jsonl'}"
+    assert said in capsys.readouterr().err
+    assert main([*words, "--out", str(below)]) == 1
+    said = f"--out {below} lies below {file}, which is a file; expected a path below folders, such as"
+    assert f"{said} {tmp_path / 'a.jsonl'}" in capsys.readouterr().err
+    monkeypatch.setenv("MESHWORK_RECORDS", str(below))
+    assert main(words) == 1 and f"your own records: {below} lies below {file}" in capsys.readouterr().err
+    assert records.why_no_file(tmp_path / "new" / "a.jsonl") == ""
 
 
 def test_no_run_begins_when_the_time_is_over(own_records: Path, capsys: pytest.CaptureFixture) -> None:
