@@ -19,12 +19,16 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jupytext
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from lessons.setting_up import typed
+
+if TYPE_CHECKING:
+    from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).parent
 SETUP = """\
@@ -55,6 +59,11 @@ def cells(source: Path) -> list[NotebookNode]:
         if "setup" in tags(cell):
             cell.source = SETUP
     return [*notebook.cells, new_code_cell(CLOSING, metadata={"tags": ["closing"]})]
+
+
+def failed(lesson: str, problem: CellExecutionError) -> str:
+    """A line about a lesson that did not run to its end, in place of its kernel's whole traceback."""
+    return f"{lesson} failed: {problem.ename}: {problem.evalue}"
 
 
 def tags(cell: NotebookNode) -> list[str]:

@@ -20,6 +20,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
 from lessons import notebooks, pages
 from lessons.course import Lesson, Question, lessons
 from mtfcore.errors import nearest
@@ -33,9 +37,6 @@ SECONDS = 60  # the longest that a cell may take
 
 def run(lesson: Lesson) -> Predictions:
     """The predictions that the solved notebook leaves in its progress file, each with its `actual`."""
-    import nbformat
-    from nbclient import NotebookClient
-
     notebook = nbformat.reads(notebooks.text(notebooks.HERE / "src" / f"{lesson.stem}.py", "solved"), as_version=4)
     above = str(notebooks.HERE.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([above, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -74,8 +75,8 @@ def says(code: str) -> str:
     return f"{sentence} — offered: {offers}" if offers else sentence
 
 
-def main(words: list[str]) -> None:
-    """Write the notes of these lessons, or of all with the teaching plans."""
+def main(words: list[str]) -> int:
+    """Write the notes of these lessons, or of all with the teaching plans; the exit status is 1 after an error."""
     parser = argparse.ArgumentParser(prog="python -m lessons.results", description="Fill the teacher's notes.")
     parser.add_argument("lessons", nargs="*", help="numbers of lessons: 03 07; none: all, and the plans")
     numbers = parser.parse_args(words).lessons
@@ -85,9 +86,15 @@ def main(words: list[str]) -> None:
     for lesson in lessons():
         if not numbers or lesson.number in numbers:
             text = pages.notes_of(lesson).read_text(encoding="utf-8")
-            _write(pages.notes_of(lesson), pages.replaced(spoken(text), "results", table(lesson, run(lesson))))
+            try:
+                found = run(lesson)
+            except CellExecutionError as problem:
+                print(notebooks.failed(lesson.stem, problem), file=sys.stderr)
+                return 1
+            _write(pages.notes_of(lesson), pages.replaced(spoken(text), "results", table(lesson, found)))
     if not numbers:
         _write(PLANS, spoken(PLANS.read_text(encoding="utf-8")))
+    return 0
 
 
 def _write(path: Path, text: str) -> None:
@@ -96,4 +103,4 @@ def _write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

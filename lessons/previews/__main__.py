@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
         try:
             made = make(source)
         except CellExecutionError as problem:
-            print(f"{source.stem} failed: {problem.ename}: {problem.evalue}", file=sys.stderr)
+            print(notebooks.failed(source.stem, problem), file=sys.stderr)
             return 1
         print(f"wrote {made.relative_to(notebooks.HERE.parent)}, {made.stat().st_size / 1000:.0f} kB", flush=True)
     return 0

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lessons import notebooks, previews
+from lessons import notebooks, previews, results
 from lessons.previews import __main__ as command
 from lessons.previews import pages
 from lessons.previews.still import GOES_LIVE, LIVE, SCRIPTED, nowhere, still
@@ -183,3 +184,13 @@ def test_only_pages_that_are_out_of_date_are_made(monkeypatch):
     assert command.wanted(["--all"]) == SOURCES
     with pytest.raises(SystemExit):
         command.wanted(["77"])
+
+
+@pytest.mark.parametrize(("told", "running"), [(command, "make"), (results, "run")], ids=["previews", "results"])
+def test_a_lesson_that_fails_is_one_line_and_writes_nothing(told, running, monkeypatch, capsys):
+    def fail(lesson):
+        raise CellExecutionError("Traceback, of many lines", "ValueError", "no such mesh")
+
+    monkeypatch.setattr(told, running, fail)
+    assert told.main([SOURCES[2].stem[:2]]) == 1
+    assert capsys.readouterr() == ("", f"{SOURCES[2].stem} failed: ValueError: no such mesh\n")
