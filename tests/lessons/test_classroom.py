@@ -369,6 +369,10 @@ def test_the_command_writes_text_a_page_and_a_table(give, tmp_path, capsys):
     assert main([str(tmp_path / "missing")]) == 1
     with pytest.raises(SystemExit, match="No such file"):
         main([str(folder), "--html", str(tmp_path / "missing" / "class.html")])
+    for option, name in (("--html", "class.html"), ("--csv", "class.csv"), ("--names", "names.txt")):
+        said = f"{option} {out} is a folder; expected a file's path, such as {out / name}"
+        with pytest.raises(SystemExit, match=re.escape(said)):
+            main([str(folder), option, str(out)])
 
 
 def test_reading_names_the_first_fault_of_one_file(give):

@@ -154,6 +154,11 @@ def main(words: list[str]) -> int:
     parser.add_argument("--csv", type=Path, help="write a table for a spreadsheet here")
     parser.add_argument("--names", type=Path, help="a text file, one name a line: who should have given a file")
     options = parser.parse_args(words)
+    expected = {"--html": (options.html, "class.html"), "--csv": (options.csv, "class.csv"),
+                "--names": (options.names, "names.txt")}  # fmt: skip
+    if wrong := [f"{option} {path} is a folder; expected a file's path, such as {path / name}"
+                 for option, (path, name) in expected.items() if path and path.is_dir()]:  # fmt: skip
+        sys.exit("\n".join(wrong))
     try:
         names = options.names.read_text(encoding="utf-8").splitlines() if options.names else ()
         found = classroom(options.folder, names)
