@@ -29,6 +29,7 @@ from mtfcore.costs.against_published.predicting import predictor
 from mtfcore.costs.against_published.summing import chip_of, is_fitted
 from mtfcore.costs.pricing.rates import FITTED
 from mtfcore.reference import latency_rows, rows
+from widgets.explorers.attention_published import table_1
 
 # tables of formulas and dimensions → the rows that do not round to what is printed, and by how much they may be off
 EXACT = {
@@ -67,6 +68,15 @@ def test_formulas_and_dimensions_give_what_is_printed(table):
     off = {each.row.key: each.error for each in found if not each.agrees}
     assert set(off) == set(EXACT[table])
     assert all(abs(error) <= EXACT[table][key] for key, error in off.items())
+
+
+def test_contexts_are_the_whole_tokens_that_fit_as_the_explorer_counts_them():
+    found = {each.row.key: each for each in compare("Table 1")}
+    assert len(found) == 12 and all(each.agrees for each in found.values())
+    whole = [each.prediction.value for each in found.values() if each.row.quantity == "context"]
+    assert whole == [row["ours"] for row in table_1()] and all(isinstance(n, float) and n.is_integer() for n in whole)
+    exact = [each.prediction.value for each in found.values() if each.row.quantity == "context from the budget"]
+    assert whole == [n // 1 for n in exact] and whole != exact
 
 
 def test_caches_and_contexts_of_the_headlines():
@@ -209,7 +219,7 @@ def test_the_table_says_what_is_published_and_what_is_modelled():
     table = table_of(compare("Table 1"), "Table 1")
     assert [column.title for column in table.columns][:4] == ["row", "quantity", "published", "ours, modelled"]
     assert table_of([*compare("Table 1"), *compare("Figure 3")]).columns[0].title == "table"
-    assert table.rows[0]["published"] == "1,320 tokens" and table.rows[0]["ours"] == "1,333 tokens"
+    assert table.rows[0]["published"] == "1,320 tokens" and table.rows[0]["ours"] == "1,332 tokens"
     assert "the grid is ours" in str(table)
     assert "<td" in table._repr_html_()
 

@@ -11,6 +11,7 @@ do. Source: arXiv 2211.05102, Table D.1 and section 4; PaLM, arXiv 2204.02311, T
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -70,15 +71,21 @@ def dimension(row: Published) -> Prediction:
     return said(row, DIMENSIONS[row.quantity](model_of(row.setup)))
 
 
+QUOTIENT = "context from the budget"
+
+
 def context(row: Published) -> Prediction:
-    """The longest context whose cache fits the share of memory. arXiv 2211.05102, Table 1."""
+    """The longest context whose cache fits the share of memory: whole tokens, but where the quotient itself is printed.
+
+    Source: arXiv 2211.05102, Table 1.
+    """
     setup, cfg = row.setup, model_of(row.setup)
     slice_ = topology(setup["topology"])
     tokens = longest_context(
         cfg.layers, cfg.kv_heads, cfg.head_size, setup["batch"], slice_.chip.hbm_bytes_per_device, slice_.devices,
         _by(setup["attention"]), fraction=setup["cache_share"],
     )  # fmt: skip
-    return said(row, float(tokens), "memory")
+    return said(row, float(tokens) if row.quantity == QUOTIENT else math.floor(tokens), "memory")
 
 
 def _by(attention: str) -> str:

@@ -1,7 +1,7 @@
 """Which of our functions predicts a row: by its table, and in the headlines by its quantity.
 
     >>> predicted(rows(table="Table 1", quantity="context")[0]).value
-    1332.9...
+    1332.0
 
 Nothing is predicted of results of training, of choices, of ranges and of words: `left_out` of the row says why.
 Next file to read: `comparing`.
