@@ -93,6 +93,21 @@ def test_a_new_run_starts_from_nothing():
     assert explorer.live["events"] == 8
 
 
+def test_after_a_run_of_these_settings_the_sentence_says_what_was_counted():
+    explorer, promise = traffic(two_layers, **SETTINGS, pace="full"), "Run it, and each collective"
+    assert promise in explorer.sentence
+    ran(explorer)
+    counted = explorer.sentence
+    assert promise not in counted and "This run: 8 of 8 events; one device sent " in counted
+    assert counted.endswith("[counted] over cols, as planned.") and "[modelled] over cols. This run" in counted
+    assert explorer.value == explorer.live and explorer._shown.table == table(explorer.live)
+    assert "This run: 8 of 8 events" in explorer.bottom.shown["sentence"]
+    explorer.top.press({"axis.cols": 4})
+    assert promise in explorer.sentence
+    explorer.top.press({"axis.cols": 2})
+    assert explorer.sentence == counted
+
+
 def test_another_mesh_goes_back_to_the_plan():
     explorer = ran(traffic(two_layers, **SETTINGS, pace="full"))
     assert explorer.picture.drawing["events"] == 8
@@ -113,6 +128,7 @@ def test_stop_lets_the_launch_come_to_its_end(monkeypatch):
     explorer.queue.join(30)
     assert explorer.live["events"] < 96
     assert "Stopped" in explorer.picture.drawing["about"]
+    assert f"A stopped run: {explorer.live['events']} of 96 events; one device sent " in explorer.sentence
     assert ran_again(explorer, monkeypatch)["events"] == 96
 
 

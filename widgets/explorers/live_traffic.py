@@ -101,8 +101,11 @@ class LiveTraffic(Frame):
         if program.mesh.size > MOST_DEVICES:
             many = f"mesh '{program.mesh}' has {program.mesh.size:,} devices"
             raise LayoutError(f"{many}; a run here has up to {MOST_DEVICES}")
-        facts, self._planned = live_facts(program, Tally(program)), program
-        return Shown(plan_words(facts), facts, table(facts), notes)
+        self._planned, ended = program, ""
+        facts = live_facts(program, Tally(program))
+        if self._live is not None and self._of_plan() and self._live[2] != "running":
+            _, facts, ended = self._live
+        return Shown(plan_words(facts, ended), facts, table(facts), notes)
 
     def paint(self, shown: Shown) -> None:
         self._show()
@@ -183,8 +186,12 @@ class LiveTraffic(Frame):
 
     def _tell(self, program: mtf.Program, tally: Tally, state: str) -> None:
         with self.drawing:
-            self._live = (program, live_facts(program, tally), state)
-            self._show()
+            before, self._live = self._live, (program, live_facts(program, tally), state)
+            if state == "running" and before is not None and before[2] == "running":
+                self._show()
+            else:  # a run begins or ends: what the sentence says is another thing
+                self._redraw()
+                self.refresh_still()
 
     def result_part(self) -> Any:
         return None  # the picture goes back to the plan at once: nothing old stays on show

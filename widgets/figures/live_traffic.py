@@ -81,30 +81,49 @@ def differ_on(mesh: mtf.Mesh, one: int, other: int) -> str:
     return apart[0] if len(apart) == 1 else ""
 
 
-def plan_words(facts: Facts) -> str:
-    """What a run of this program will show."""
+def plan_words(facts: Facts, state: str = "") -> str:
+    """What a run of this program will show, or what a run that came to an end has counted."""
     planned = sum(row["planned"] for row in facts["axes"])
     if not facts["steps"]:
         return f"{facts['name']} has no collective here: every device has what it needs, and nothing is sent."
     times = sum(row["times"] for row in facts["steps"])
-    sent = {row["axis"]: origin(quantity(row["planned"], "iB"), "modelled") for row in facts["axes"] if row["planned"]}
-    parts = " and ".join(f"{n_bytes} over {axis}" for axis, n_bytes in sent.items())
-    whole = f"One device sends {parts}" if planned else "Nothing is sent"
+    whole = f"One device sends {_over_axes(facts, 'planned', 'modelled')}" if planned else "Nothing is sent"
     often = f", run {times:,} times in all" if times > len(facts["steps"]) else ""
     return (
         f"{facts['name']} on {count(facts['n_devices'], 'device')} has "
         f"{count(len(facts['steps']), 'collective')}{often}. "
-        f"{whole}. Run it, and each collective of each device is counted as it happens."
+        f"{whole}. {_counted_words(facts, state)}"
     )
+
+
+def _counted_words(facts: Facts, state: str) -> str:
+    """What was counted; before a run, how it will be."""
+    if state not in ("finished", "stopped"):
+        return "Run it, and each collective of each device is counted as it happens."
+    events = f"{facts['events']:,} of {count(facts['expected'], 'event')}"
+    sent = _over_axes(facts, "sent", "counted") or origin("nothing", "counted")
+    verdict = f", {_verdict(facts)}" if state == "finished" else ""
+    return f"{'This run' if state == 'finished' else 'A stopped run'}: {events}; one device sent {sent}{verdict}."
+
+
+def _over_axes(facts: Facts, key: str, tag: str) -> str:
+    """Bytes over each axis that has any."""
+    sent = {row["axis"]: origin(quantity(row[key], "iB"), tag) for row in facts["axes"] if row[key]}
+    return " and ".join(f"{n_bytes} over {axis}" for axis, n_bytes in sent.items())
+
+
+def _verdict(facts: Facts) -> str:
+    same = all(row["sent"] == row["planned"] for row in facts["axes"])
+    return "as planned" if same else "which is not as planned"
 
 
 def run_words(facts: Facts, state: str) -> str:
     """What the run has shown so far; never a time, since simulated devices share this computer."""
-    sent, planned = (sum(row[key] for row in facts["axes"]) for key in ("sent", "planned"))
+    sent = sum(row["sent"] for row in facts["axes"])
     so_far = f"{facts['events']:,} of {count(facts['expected'], 'event')}"
     words = f"{so_far}; one device sent {origin(quantity(sent, 'iB'), 'counted')}"
     if state == "finished":
-        return f"This run: {words}, {'as planned' if sent == planned else 'which is not as planned'}."
+        return f"This run: {words}, {_verdict(facts)}."
     return f"{'Running' if state == 'running' else 'Stopped'}: {words}."
 
 
