@@ -71,9 +71,10 @@ def _matrices(said: dict[str, Any]) -> int:
     "13 choose",
     task="Choose the cheapest offer that fits and keeps a limit of seconds a token.",
     hint="First leave out what does not fit or is too slow. What does a token of the others cost?",
+    gives="an offer's name, or 'none'",
     bigger_hint="A token costs price * chips * step_seconds / batch: a step makes one token of each sequence.",
 )
-def choose(answer: Callable[..., str], rng: Random) -> Iterator[Case]:
+def choose(answer: Callable[..., str | None], rng: Random) -> Iterator[Case]:
     for kind in ("one limit", "another day", "a third", "none keeps the limit"):
         offers, limit = _offers(kind, rng)
         best = _cheapest(offers, limit)

@@ -37,6 +37,13 @@ def test_a_forgotten_return_is_told_apart_from_dots(check):
     assert "return" not in check("99 half", lambda n: ...).message
 
 
+def test_none_behind_an_answer_is_an_answer_of_another_kind(check):
+    given = iter((True, True, False))
+    report = check("99 half", lambda n: n // 2 if next(given) else None)
+    assert report.state == "try again" and "yours gives None" in report.message
+    assert check.progress.entry("checks", "99 half")["tries"] == 1
+
+
 def test_one_is_singular(check):
     report = check("99 half", lambda n: 1, seed="Ada")
     assert "yours gives 1 row." in report.message and "1 case tried" in report._repr_html_()

@@ -86,6 +86,15 @@ def test_an_answer_of_another_kind_is_a_case_that_says_so():
         asked(7, tuple[int, int], "a pair")
 
 
+def test_none_is_an_answer_once_there_was_one():
+    half = asked(lambda n: n // 2 if n else None, Callable[..., int])
+    assert half(4) == 2
+    with pytest.raises(WrongAnswer, match="expected a whole number, yours gives None"):
+        half(0)
+    maybe = asked(lambda n: n or None, Callable[..., int | None])
+    assert [maybe(1), maybe(0)] == [1, None]
+
+
 @pytest.mark.parametrize("stub", [None, ..., (..., ...), {"a": ...}, [1, ...]])
 def test_dots_anywhere_are_not_yet(stub):
     with pytest.raises(NotYet):

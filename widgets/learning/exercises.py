@@ -154,6 +154,8 @@ def _returned(kind: Any) -> Any:
 
 
 def _guarded(function: Callable[..., Any], kind: Any, gives: str) -> Callable[..., Any]:
+    answered = False  # whether an earlier case got an answer: from then on None is one too
+
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         what = _called(function, args)
@@ -161,10 +163,14 @@ def _guarded(function: Callable[..., Any], kind: Any, gives: str) -> Callable[..
             result = function(*map(_copied, args), **kwargs)
         except (Exception, SystemExit) as problem:  # an exit() would end the kernel
             raise AnswerFailed from problem
-        if result is None:  # the stub, or a `return` that was forgotten
+        nonlocal answered
+        if result is None and not answered:  # the stub, or a `return` that was forgotten
             raise NotYet("The function returns nothing yet: replace the dots and end with a return")
+        if result is None and kind is Any:  # of any other kind `_of_kind` knows whether None is one of it
+            raise WrongAnswer(Case(what, False, gives or words(kind), shown(result)))
         if result is ... or _has_dots(result):
             raise NotYet("Replace the dots")
+        answered = True
         return _of_kind(what, result, kind, gives)
 
     return call

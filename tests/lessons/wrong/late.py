@@ -32,6 +32,11 @@ def _offer(offers, batch="batch"):
     return min(offers, key=a_token)["name"] if offers else "none"
 
 
+def _cheap(offers, limit):
+    fitting = [offer for offer in offers if offer["fits"] and offer["step_seconds"] <= limit]
+    return _offer(fitting) if fitting else ""
+
+
 def _apart(ours, theirs, parts, size=False):
     apart = {part: theirs.get(part, 0) - ours.get(part, 0) for part in sorted(parts)}
     whole = sum(map(abs, apart.values())) if size else sum(apart.values())
@@ -311,6 +316,7 @@ WRONG = {
         (lambda said: _parameters(said), "two numbers"),
     ],
     "13 choose": [
+        (lambda offers, limit: _cheap(offers, limit) or None, "expected 'none', yours gives None: no offer"),
         (lambda offers, limit: min(offers, key=lambda o: o["step_seconds"])["name"], "expected"),  # the fastest
         (lambda offers, limit: _offer([o for o in offers if o["step_seconds"] <= limit]), "it does not fit"),
         (lambda offers, limit: _offer([o for o in offers if o["fits"]]), "ms"),  # no promise kept
