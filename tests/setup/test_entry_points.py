@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+from lessons.setting_up import basics, bundle
+
 ROOT = pathlib.Path(__file__).parents[2]
 TARGETS = [
     "lab",
@@ -67,6 +69,15 @@ def test_readme_is_short_and_shows_both_commands():
     blocks = "\n".join(re.findall(r"```[a-z]*\n(.*?)```", readme, re.DOTALL))
     for command in ("make lab", "make test", "python setup_lab.py lab", "python setup_lab.py test"):
         assert command in blocks, f"README shows no `{command}` to copy"
+
+
+def test_every_page_names_the_same_pythons():
+    """Those that the suite was run with; a bundle is made for no other."""
+    first, last = basics.TESTED.split(" to ")
+    assert f"You need Python {basics.TESTED}, " in text("README.md") and "or newer" not in text("README.md")
+    minors = [f"3.{minor}" for minor in range(int(first[2:]), int(last[2:]) + 1)]
+    assert f"Python {', '.join(minors)}; on each, the test suite passes" in text("docs/versions.md")
+    assert all(bundle.parse(["--python", minor]).python == [minor] for minor in minors)
 
 
 def test_readme_names_the_five_origins():
