@@ -23,11 +23,13 @@ from pygments.formatters import HtmlFormatter
 from lessons import notebooks
 from mtfcore import __version__
 from widgets import pages
+from widgets.numbers import count
 
 from . import HERE, MARK, stamp
 
 LIGHT, DARK = "default", "github-dark"
 OFTEN = 20  # a style that stands this many times in a page is written once
+MOST_ROWS = 100  # of a cell's open tables; more of them are folded, so that what follows is near
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _INLINE = re.compile(r' style="([^"]*)"')
 _LESSON = re.compile(r'href="(\d\d_\w+)\.ipynb"')
@@ -47,8 +49,18 @@ def page(notebook: NotebookNode, source: Path) -> str:
 def body(notebook: NotebookNode) -> str:
     """The cells as HTML, with links to the other pages in place of notebooks."""
     exporter = HTMLExporter(template_name="template", extra_template_basedirs=[str(HERE)], exclude_anchor_links=True)
+    exporter.register_filter("long_tables", long_tables)
     made, _ = exporter.from_notebook_node(notebook)
     return _LESSON.sub(r'href="\1.html"', made)
+
+
+def long_tables(outputs: list[NotebookNode]) -> str:
+    """How many tables and rows a cell leaves open, in words; nothing if a reader scrolls past them easily."""
+    html = "".join(output.get("data", {}).get("text/html", "") for output in outputs)
+    unfolded = re.sub(r"<details.*?</details>", "", html, flags=re.DOTALL)
+    tables, rows = (len(re.findall(rf"<{name}\b", unfolded)) for name in ("table", "tr"))
+    rows -= unfolded.count("<thead")
+    return f"{count(tables, 'table')} with {rows:,} rows" if rows > MOST_ROWS else ""
 
 
 def without_styles(html: str) -> tuple[str, list[str]]:

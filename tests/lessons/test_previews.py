@@ -153,6 +153,24 @@ def test_a_style_that_stands_often_is_written_once():
     assert text == '<td data-s="0">' * 30 + '<p style="margin:0">' and rules == ':root [data-s="0"]{color:"x"}\n'
 
 
+@pytest.mark.parametrize(("rows", "folded"), [(51, True), (50, False)])
+def test_more_rows_than_one_scrolls_past_are_folded_without_a_script(run_notebook, rows, folded):
+    table = f"<table><thead><tr><th>a</th></tr></thead><tbody>{'<tr><td>1</td></tr>' * rows}</tbody></table>"
+    own = f"<details><table>{'<tr><td>2</td></tr>' * 200}</table></details>"
+    run_notebook.cells[1].outputs = [html(table), html(own), html(table)]
+    still(run_notebook)
+    page = pages.page(run_notebook, SOURCES[2])
+    fold = f'<details class="long"><summary>2 tables with {2 * rows} rows: open to read or print them</summary>'
+    assert (fold in page) == ("details class=" in page) == folded
+    assert page.count("<details") == page.count("</details") == 1 + folded and not outside(page)
+
+
+def test_the_page_of_every_published_row_has_them_folded():
+    page = previews.target(SOURCES[7]).read_text(encoding="utf-8")
+    folded = re.findall(r'<details class="long">.*?</section>', page, re.DOTALL)
+    assert len(folded) == 1 and folded[0].count("<table") >= 9
+
+
 def test_what_a_cell_prints_in_pieces_is_one_text(run_notebook):
     pieces = [new_output("stream", name="stdout", text=text) for text in ("MB sent", "\nws1d", " 37.2\n")]
     run_notebook.cells[1].outputs = [*pieces, html("between"), new_output("stream", name="stdout", text="behind\n")]
