@@ -259,10 +259,11 @@ predict.show("12 share", share.left_out, "counted")
 #
 # ## 6 · Exercises
 #
-# **Exercise 1 (fill a line).** `number` says how a number was made: `what` ("seconds" or "bytes"), `source` ("plan",
-# "jaxpr", "compiler", "clock" or "paper"), and for a clock `device` ("simulated", "TPU v4", …). A compiler reports bytes;
-# its seconds are its cycles with our links. Return the words that belong to it: "modelled", "counted", "compiled",
-# "measured", "published", "modelled from compiled schedule", or "no hardware time" for a clock beside simulated devices.
+# **Exercise 1 (fill a line, or three).** `number` says how a number was made: `what` ("seconds" or "bytes"), `source` ("plan",
+# "jaxpr", "compiler", "clock" or "paper"), and for a clock, and for nothing else, `device` ("simulated", "TPU v4", …):
+# where a key may be missing, ask `number.get("device")`, which is then None. A compiler reports bytes; its seconds are its
+# cycles with our links. Return the words that belong to it: "modelled", "counted", "compiled", "measured", "published",
+# "modelled from compiled schedule", or "no hardware time" for a clock beside simulated devices.
 
 # %% tags=["stub"]
 def label(number):
