@@ -73,7 +73,7 @@ predict.show("05 all-reduces", str(len(planned(ROWS["batch:all"], sizes, 8).coll
 
 # %% [markdown]
 # **Why:** under `batch:all` only the two gradients of the weights sum over batch. Under `hidden:all` it is y and dx that
-# sum over hidden. Each layout that cuts one more dimension adds its two all-reduces, of smaller tiles (a **tile** is the
+# sum over hidden. Each layout that cuts one more dimension adds its two all-reduces, of smaller tiles (a [**tile**](GLOSSARY.md#tile) is the
 # part of a matrix that one device holds). All five rows of the table follow from that one sentence.
 #
 # ## 2 · The table

@@ -134,7 +134,7 @@ print(f"the step has {plan.flops() / alone.flops():.2f} times the FLOPs of the l
 # The text is Python source code: the standard library on your own disk, byte by byte. `Trainer` plans the step, leaves
 # parameters and optimizer state on the devices and hands you one event a step. If you press ■ in the toolbar, the cell
 # ends with a KeyboardInterrupt and nothing is lost: a new `trainer.run(60)` goes on at the last finished step. The loss
-# is in **nats**, the natural logarithm of how many bytes, all equally likely, would be as hard to guess. The dashed line
+# is in [**nats**](GLOSSARY.md#nats), the natural logarithm of how many bytes, all equally likely, would be as hard to guess. The dashed line
 # is what a model could reach that knows only how often each byte comes.
 
 # %%

@@ -90,6 +90,13 @@ def test_each_word_is_used_in_the_lesson_that_it_names():
     assert missing == []
 
 
+@pytest.mark.parametrize(("number", "anchor"), [("05", "tile"), ("06", "nats"), ("10", "parallel-block")])
+def test_a_word_that_a_lesson_explains_is_linked_to_the_glossary(number, anchor):
+    (source,) = (path for path in notebooks.sources() if path.stem[:2] == number)
+    assert f'<a id="{anchor}">' in GLOSSARY
+    assert f"**](GLOSSARY.md#{anchor})" in source.read_text(encoding="utf-8")
+
+
 def test_each_word_of_the_glossary_has_an_anchor_of_its_own():
     for line in GLOSSARY.splitlines():
         if line.startswith(("| <a", "| **")):
