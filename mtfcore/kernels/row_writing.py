@@ -8,7 +8,8 @@ XLA's scatter changes a donated tensor in place on GPUs, and on CPUs but for bf1
 a whole; there a choice of bits, compiled, touches the rows alone. On TPUs a scatter wants another layout and copies
 everything twice, so rows are written one by one unless they are very many. (As libtpu compiles it for a v4 chip, a
 cache of 94 MB gets 8 rows in some 80 thousand cycles, by a scatter in 1.5 million.) What does not lie in the part is
-given the first place behind it. Next file to read: `basic`.
+given the first place behind it. A single row is never scattered: XLA makes slices of such a scatter and then forgets,
+where the tensor itself was sliced from a larger one, that a place behind its end is none. Next file to read: `basic`.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ def write(call: Call, t: Array, rows: Array, at: Array) -> Array:
     size = t.shape[call.in_names[0].index(call.params["dim"])]
     local = at.astype(jnp.int32) - call.start
     local = jnp.where((local >= 0) & (local < size), local, size)
-    on_cpu = _chosen if t.dtype == jnp.bfloat16 else _scattered
+    anywhere = _row_by_row if local.size == 1 else _scattered
+    on_cpu = _chosen if t.dtype == jnp.bfloat16 else anywhere
     on_tpu = _row_by_row if local.size <= FEW else _scattered
-    ways = {"cpu": on_cpu, "tpu": on_tpu, "default": _scattered}
+    ways = {"cpu": on_cpu, "tpu": on_tpu, "default": anywhere}
     return lax.platform_dependent(t, rows, local, **{name: partial(way, call) for name, way in ways.items()})
 
 
@@ -58,11 +60,12 @@ def _row_by_row(call: Call, t: Array, rows: Array, local: Array) -> Array:
     def one(turn: Array, t: Array) -> Array:
         entry = jnp.unravel_index(turn, local.shape)
         to, here = local[entry], dict(zip(at_names, entry, strict=True))
+        last = t.shape[names.index(dim)] - 1
         (own,) = [name for name in at_names if name not in names]
         row = lax.dynamic_slice(rows, [here.get(own if name == dim else name, 0) for name in names], sizes)
-        start = [to if name == dim else here.get(name, 0) for name in names]  # behind the end: the last row again
-        old = lax.dynamic_slice(t, start, sizes)
-        return lax.dynamic_update_slice(t, jnp.where(to < t.shape[names.index(dim)], row, old), start)
+        start = [jnp.minimum(to, last) if name == dim else here.get(name, 0) for name in names]
+        old = lax.dynamic_slice(t, start, sizes)  # behind the end: the last row again, as it was
+        return lax.dynamic_update_slice(t, jnp.where(to <= last, row, old), start)
 
     return lax.fori_loop(0, local.size, one, t)
 

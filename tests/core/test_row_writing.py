@@ -194,3 +194,20 @@ def test_faults_are_named(more, words):
     with pytest.raises(mtf.LayoutError) as error:
         plan("x:1", **more)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("at", [-1, 3, 4, 8])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_single_row_that_lies_elsewhere_leaves_a_slice_as_it_was(at, dtype):
+    """A tensor cut on the spot: XLA once read the row behind the slice's end and put it in the slice's last place."""
+
+    @mtf.function
+    def cut_and_written(t: "A:8 B:4", new: "N:1 B:4"):
+        return mtf.write(mtf.reshard(t, "A:x B"), new, mtf.index("N:1", new) + at, "A")
+
+    program = mtf.plan(cut_and_written, "x:2", "", dtype=dtype)
+    t, new = np.arange(32, dtype=np.float32).reshape(8, 4), np.full((1, 4), -1, np.float32)
+    right = t.copy()
+    if 0 <= at < 8:
+        right[at] = -1
+    np.testing.assert_array_equal(np.asarray(mtf.simulate(program)(t, new), np.float32), right)
