@@ -19,7 +19,7 @@ from html import escape
 
 from mtfcore import memory_limit
 from mtfcore.device_pool import started
-from mtfcore.errors import DeviceError
+from mtfcore.errors import DeviceError, expect
 from mtfcore.machine import PROJECT, Machine, read_json
 from mtfcore.measuring.chip_state import chip_state
 from mtfcore.platforms import gpu_files, tpu_files
@@ -82,9 +82,9 @@ def doctor(machine: Machine | None = None) -> Diagnosis:
     """Look at Python, packages, JupyterLab's front end, this kernel, widgets, devices and memory.
 
     `machine`: what to look at, this computer if not given. Each row says what is there, and what to do where it will
-    not work.
+    not work. Raises `LayoutError` for what is no `Machine`.
     """
-    machine = machine or Machine()
+    machine = Machine() if machine is None else expect(machine, Machine, "a Machine, or nothing for this computer")
     looks = (_python, _packages, _front_end, _kernel, _widgets, _devices, _accelerators, _memory, _memory_limit)
     return Diagnosis(tuple(row for look in looks for row in look(machine)))
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mtfcore.diagnosis import GIB, LAB_EXTENSIONS, doctor
+from mtfcore.errors import LayoutError
 from mtfcore.machine import Machine
 
 PINS = {"jax": "0.10.2", "ipywidgets": "8.1.9", "anywidget": "0.11.0"}
@@ -181,3 +182,8 @@ def test_the_real_machine_is_looked_at_without_starting_jax():
     code = "import mtfcore as mtf, sys; print(mtf.doctor()); print('JAX loaded:', 'jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "front end: anywidget" in done.stdout and "JAX loaded: False" in done.stdout, done.stderr
+
+
+def test_what_is_no_machine_is_refused():
+    with pytest.raises(LayoutError, match="expected a Machine, or nothing for this computer, got object"):
+        doctor(object())
