@@ -1,11 +1,5 @@
 // A row of native controls from a list of specs. Elements are kept and updated in place, so focus, the cursor and
 // a drag survive each answer of the kernel; an element is only written to when the kernel has seen its last edit.
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 
 const MOST_WORDS = 22;  // characters of a menu's words that are shown; all of them in the open menu
 

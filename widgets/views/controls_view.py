@@ -19,6 +19,7 @@ import traitlets as t
 
 from widgets.controls import Control
 from widgets.views.messages import following
+from widgets.views.scripts import script
 
 HERE = pathlib.Path(__file__).parent
 
@@ -26,7 +27,7 @@ HERE = pathlib.Path(__file__).parent
 class ControlsView(anywidget.AnyWidget):
     """`row` goes to the page; `edits` come from it: values by name, a number to acknowledge, and whether released."""
 
-    _esm = HERE / "controls_view.js"
+    _esm = script("make.js", "controls_view.js")
     _css = HERE / "frame.css"
     question = t.Unicode().tag(sync=True)
     row = t.Dict({"items": [], "seen": 0}).tag(sync=True)

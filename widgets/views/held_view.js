@@ -1,10 +1,4 @@
 // Shows the values that Python laid out, and lets a reader choose the device: by the menu, or by clicking its card.
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 
 function render({ model, el }) {
   const root = make("div", "mw mw-live mw-held", { "data-lm-suppress-shortcuts": "true" });

@@ -15,13 +15,15 @@ from collections.abc import Sequence
 import anywidget
 import traitlets as t
 
+from widgets.views.scripts import script
+
 HERE = pathlib.Path(__file__).parent
 
 
 class HeldView(anywidget.AnyWidget):
     """`shown` goes to the page in one message; `device` goes both ways."""
 
-    _esm = HERE / "held_view.js"
+    _esm = script("make.js", "held_view.js")
     _css = HERE / "held_view.css"
     shown = t.Dict({"html": "", "devices": [], "about": ""}).tag(sync=True)
     device = t.Int(0).tag(sync=True)

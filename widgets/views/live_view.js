@@ -1,11 +1,4 @@
 // Shows the traffic that Python drew; tells Python which pair of devices the reader points at, or walks to by arrow keys.
-const NS = "http://www.w3.org/2000/svg";
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 
 function render({ model, el }) {
   const root = make("div", "mw mw-live mw-live-view", { "data-lm-suppress-shortcuts": "true" });

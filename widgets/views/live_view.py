@@ -17,6 +17,7 @@ import traitlets as t
 
 from widgets.figures.live_traffic import Facts
 from widgets.figures.live_traffic_html import bars_html, matrix_svg
+from widgets.views.scripts import script
 
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "live_view.css").read_text(encoding="utf-8")
@@ -25,7 +26,7 @@ STYLE = (HERE / "live_view.css").read_text(encoding="utf-8")
 class LiveView(anywidget.AnyWidget):
     """`drawing` goes to the page in one message; `pair` comes back, and `pointed` says what it sent."""
 
-    _esm = HERE / "live_view.js"
+    _esm = script("make.js", "live_view.js")
     _css = HERE / "live_view.css"
     drawing = t.Dict({"bars": "", "matrix": "", "devices": 0, "about": "", "events": 0}).tag(sync=True)
     pair: t.List[int] = t.List(t.Int()).tag(sync=True)

@@ -1,6 +1,4 @@
 // Shows what Python drew.
-// A page takes the first clip of a name, and in a hidden part that one cuts nothing: each view has names of its own.
-const renamed = (html, own) => html.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
 function render({ model, el }) {
   const own = `p${Math.random().toString(36).slice(2)}`;
   const root = document.createElement("div");

@@ -23,7 +23,7 @@ STYLE = (HERE / "picture_view.css").read_text(encoding="utf-8")
 class PictureView(anywidget.AnyWidget):
     """`html` goes to the page."""
 
-    _esm = script("patch.js", "picture_view.js")
+    _esm = script("make.js", "patch.js", "picture_view.js")
     _css = HERE / "picture_view.css"
     html = t.Unicode().tag(sync=True)
     label = t.Unicode("picture").tag(sync=True)

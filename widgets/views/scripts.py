@@ -1,9 +1,9 @@
 """The page's half of a view, out of several files: what more than one view does stands in a file of its own.
 
-    class PickView(anywidget.AnyWidget):
-        _esm = script("patch.js", "pick_view.js")
+    class StepsView(anywidget.AnyWidget):
+        _esm = script("make.js", "patch.js", "steps_view.js")
 
-A view's script is sent as one text, so parts are put one before the other. Next file to read: `patch.js`.
+A view's script is sent as one text, so parts are put one before the other. Next file to read: `make.js`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
 // Shows panels drawn in Python, finds the piece under the pointer, and marks one device's slice in every panel.
-const NS = "http://www.w3.org/2000/svg";
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 const between = (edges, at) => edges.findIndex((edge, n) => at >= edge && at < edges[n + 1]);
 
 function pieceAt({ boxes, xs, ys }, x, y) {
@@ -35,8 +28,6 @@ function coordinates(mesh, device) {
   return [...mesh].reverse().map(([axis, size]) => { const at = device % size; device = Math.floor(device / size); return `${axis} ${at}`; })
     .reverse().join(", ");
 }
-// A page takes the first pattern of a name, and in a hidden tab that one paints nothing: each view has names of its own.
-const renamed = (svg, own) => svg.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
 function render({ model, el }) {
   const own = `v${Math.random().toString(36).slice(2)}`;
   const root = make("div", "mw mw-live mw-slices", { "data-lm-suppress-shortcuts": "true" });

@@ -31,7 +31,7 @@ _numbers = itertools.count()
 class SlicesView(anywidget.AnyWidget):
     """`drawing` goes to the page in one message; `device` goes both ways."""
 
-    _esm = script("patch.js", "slices_view.js")
+    _esm = script("make.js", "patch.js", "slices_view.js")
     _css = HERE / "slices_view.css"
     drawing = t.Dict({"panels": [], "number": 0}).tag(sync=True)
     device = t.Int(-1).tag(sync=True)

@@ -1,10 +1,4 @@
 // The fixed-height sentence (errors land there too), offers to press, and everything that is folded away.
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 const heading = text => { const node = make("div", "mw-head"); node.textContent = text; return node; };
 
 function copier(read) {

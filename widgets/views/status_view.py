@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 class StatusView(anywidget.AnyWidget):
     """`shown` goes to the page; `unfolded` and `asked` (an offer, a pasted state, a wish for a file) come back."""
 
-    _esm = script("saving.js", "status_view.js")
+    _esm = script("make.js", "saving.js", "status_view.js")
     _css = HERE / "frame.css"
     shown = t.Dict({"sentence": "", "kind": "ok", "offers": [], "code": "", "state": "", "error": "", "table": ""}).tag(
         sync=True

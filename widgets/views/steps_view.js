@@ -1,16 +1,4 @@
 // Shows the steps that Python drew, and lets a reader walk through them; the choice goes to the kernel as `step`.
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
-const button = (words, act) => {
-  const node = make("button", "mw-button", { type: "button" });
-  node.textContent = words;
-  node.addEventListener("click", act);
-  return node;
-};
 
 const OWN = ["id", "aria-selected"];  // of a row: set here
 

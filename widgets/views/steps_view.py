@@ -26,7 +26,7 @@ STYLE = (HERE / "steps_view.css").read_text(encoding="utf-8")
 class StepsView(anywidget.AnyWidget):
     """`drawing` goes to the page in one message; `step` and `unfolded` come back."""
 
-    _esm = script("patch.js", "steps_view.js")
+    _esm = script("make.js", "patch.js", "steps_view.js")
     _css = HERE / "steps_view.css"
     drawing = t.Dict({"steps": "", "totals": "", "count": 0}).tag(sync=True)
     step = t.Int(0).tag(sync=True)

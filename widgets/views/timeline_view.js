@@ -1,12 +1,4 @@
 // Shows bars that Python drew; reads the one under the pointer or the keys, opens loops, and stretches the time axis.
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
-// A page takes the first pattern of a name, and in a hidden tab that one paints nothing: each view has names of its own.
-const renamed = (svg, own) => svg.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
 const MOST = 64, LEGIBLE = 40, TICK = 90;    // times; pixels that words need, and that a tick's value needs
 
 // Round values of time within a view, at least two and at most six, as [share of the whole, words].

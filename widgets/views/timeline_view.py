@@ -21,6 +21,7 @@ from widgets.figures.timeline_svg import bars_svg, labels_svg
 from widgets.figures.timeline_words import bar_text
 from widgets.numbers import tagged_html
 from widgets.views.messages import following
+from widgets.views.scripts import script
 
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "timeline_view.css").read_text(encoding="utf-8")
@@ -33,7 +34,7 @@ HINT = (
 class TimelineView(anywidget.AnyWidget):
     """`drawing` goes to the page in one message; `opened` comes from it: a number that grows, and what was opened."""
 
-    _esm = HERE / "timeline_view.js"
+    _esm = script("make.js", "timeline_view.js")
     _css = HERE / "timeline_view.css"
     drawing = t.Dict({"bars": "", "labels": "", "says": [], "hint": "", "subject": ""}).tag(sync=True)
     opened = t.Dict({"number": 0, "value": ""}).tag(sync=True)

@@ -1,21 +1,8 @@
 // Draws the state after any hop on the picture that Python made, and lets messages travel while it plays.
-const NS = "http://www.w3.org/2000/svg";
-const make = (tag, cls, attributes = {}) => {
-  const node = document.createElement(tag);
-  if (cls) node.className = cls;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-};
 const shape = (tag, attributes, text) => {
   const node = document.createElementNS(NS, tag);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   if (text !== undefined) node.textContent = text;
-  return node;
-};
-const button = (words, act) => {
-  const node = make("button", "mw-button", { type: "button" });
-  node.textContent = words;
-  node.addEventListener("click", act);
   return node;
 };
 // The library's one way to write bytes: three digits and the prefix that fits.

@@ -20,6 +20,7 @@ import traitlets as t
 from widgets.figures.traffic import Facts
 from widgets.figures.traffic_places import places
 from widgets.figures.traffic_svg import REST, THICK, THIN, traffic_svg
+from widgets.views.scripts import script
 
 HERE = pathlib.Path(__file__).parent
 STYLE = (HERE / "traffic_view.css").read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ _SENT = ("steps", "moves", "held", "counts")
 class TrafficView(anywidget.AnyWidget):
     """`drawing` and `scale` go to the page; `hop` goes both ways."""
 
-    _esm = HERE / "traffic_view.js"
+    _esm = script("make.js", "traffic_view.js")
     _css = HERE / "traffic_view.css"
     drawing = t.Dict({"svg": "", "steps": 0, "moves": [], "held": [], "counts": [], "links": []}).tag(sync=True)
     scale = t.Dict({"piece_bytes": 0, "busiest": 1}).tag(sync=True)
