@@ -12,5 +12,5 @@ const button = (words, act) => {
   node.addEventListener("click", act);
   return node;
 };
-// A page takes the first pattern or clip of a name, and in a hidden tab that one paints nothing: each view has its own names.
+// A page takes the first pattern or clip of a name, and in a hidden tab that one paints nothing: names are a view's own.
 const renamed = (svg, own) => svg.replace(/(id="|url\(#)mw/g, `$1${own}-mw`);
