@@ -97,3 +97,9 @@ def test_wrong_values_are_refused_before_they_are_written(path):
 def test_the_file_is_plain_json(path):
     Progress(path).update("predictions", "01 rows", question="How many?", unit="rows", answer=4, before=True)
     assert json.loads(path.read_text())["predictions"]["01 rows"]["answer"] == 4
+
+
+def test_a_note_about_a_damaged_file_stays_short(tmp_path):
+    (tmp_path / FILE_NAME).write_text(json.dumps({"version": 1, "student": "a", "checks": {"x" * 5_000: 1}}))
+    progress = Progress(tmp_path / FILE_NAME)
+    assert progress.names("checks") == [] and "could not be read" in progress.note and len(progress.note) < 1_000

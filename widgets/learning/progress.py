@@ -20,6 +20,7 @@ from typing import Any
 
 FILE_NAME = ".meshwork-progress.json"
 VERSION = 1
+MOST_REASON = 600  # characters of what is wrong with a file
 Json = dict[str, Any]
 
 ENTRY_TYPES: dict[str, dict[str, tuple[type, ...]]] = {
@@ -88,6 +89,7 @@ class Progress:
 
     def _set_aside(self, reason: str) -> Json:
         """Rename an unreadable file to a free name beside it and start anew."""
+        reason = reason if len(reason) < MOST_REASON else f"{reason[:MOST_REASON]} …"
         number = 1
         while (kept := self.path.with_name(f"{self.path.stem}.damaged-{number}.json")).exists():
             number += 1

@@ -23,7 +23,7 @@ from mtfcore.model.configs import Config
 from mtfcore.model.files import gguf_check
 from mtfcore.model.files.chat_template import ChatTemplate
 from mtfcore.model.files.gguf_tokenizer import tokenizer_of
-from mtfcore.model.files.llama import forms_differ
+from mtfcore.model.files.llama import forms_differ, too_few
 from mtfcore.model.files.loaded import LoadedModel
 from mtfcore.model.files.weights import GgufTensors, Weights
 from mtfcore.notation import as_size
@@ -144,9 +144,7 @@ def _sizes(metadata: Metadata, kind: str, n_tensors: int) -> dict[str, Any]:
         found["head_size"] = metadata.whole(f"{kind}.attention.key_length", found["d_model"] // found["heads"])
     faults = [f"{name} is {size!r:.40}; expected 1 to {MOST_SIZE:,}" for name, size in found.items()
               if as_size(size) is None or size > MOST_SIZE]  # fmt: skip
-    if found["layers"] > n_tensors:
-        faults.append(f"it says {found['layers']:,} layers and has {n_tensors:,} tensors")
-    refuse(faults, metadata.file)
+    refuse([*faults, *too_few(found["layers"], n_tensors)], metadata.file)
     return found
 
 

@@ -87,8 +87,15 @@ def row_order(cfg: Config, name: str) -> np.ndarray | None:
     return rows.swapaxes(1, 2).ravel()  # (head, pair, which of the two) → row of ours
 
 
+def too_few(layers: int, n_tensors: int) -> list[str]:
+    """A fault where not even one tensor is there for each layer."""
+    return [f"it says {layers:,} layers and has {n_tensors:,} tensors"] if layers > n_tensors else []
+
+
 def forms_differ(cfg: Config, kind: str, found: Mapping[str, tuple[int, ...]], ignored: tuple[str, ...]) -> list[str]:
     """A fault for each tensor that is missing, misshapen or unknown; the first dozen, and how many more."""
+    if faults := too_few(cfg.layers, len(found)):
+        return faults  # before any layer's tensors are named: a file may say two thousand million
     wanted = tensors(cfg, kind)
     faults = [f"tensor {name!r} is missing" for name in wanted if name not in found]
     faults += [f"tensor {name!r} has shape {found[name]}, expected {shape} by its configuration"

@@ -316,6 +316,10 @@ FOLDERS = {
         lambda f: makers.write_json(f / "config.json", {**makers.config_json(CFG), "num_hidden_layers": 2}),
         "tensor 'model.layers.1.input_layernorm.weight' is missing",
     ),
+    "far more layers": (
+        lambda f: makers.write_json(f / "config.json", {**makers.config_json(CFG), "num_hidden_layers": 2**31}),
+        "it says 2,147,483,648 layers and has ",
+    ),
     "untied": (
         lambda f: makers.write_json(f / "config.json", {**makers.config_json(CFG), "tie_word_embeddings": False}),
         "tensor 'lm_head.weight' is missing",
