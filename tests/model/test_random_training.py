@@ -7,6 +7,7 @@ as named operations on a mesh and once as `jax.numpy`, whose gradients are `jax.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ def drawn(draw):
     return layers, mesh, mtf.Layout(list(placed.items())), draw(st.integers(0, 2**16))
 
 
+@pytest.mark.timeout(1_200)  # of `make test-long`: 166 programs, each compiled twice
 @settings(max_examples=settings().max_examples // 12, suppress_health_check=list(HealthCheck))
 @given(drawn())
 def test_drawn_functions_train_as_plain_jax_does(case):
