@@ -127,10 +127,12 @@ def start_page() -> str:
 
 def wait_until_up(address: str, process: subprocess.Popen) -> None:
     """Return when JupyterLab answers; when it does not, its own words are on the screen already."""
+    # a proxy, as universities set, leads out: it does not know what 127.0.0.1 is here
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     pause, deadline = threading.Event(), time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(address, timeout=5):
+            with direct.open(address, timeout=5):
                 return
         except (urllib.error.URLError, OSError):
             pause.wait(0.1)

@@ -145,10 +145,10 @@ def own_environment(state: pathlib.Path, extra: Mapping[str, str]) -> dict[str, 
 def wait_until_up(lab: Lab, process: subprocess.Popen[bytes]) -> None:
     """Ask until the server answers; its own log is the message when it does not."""
     deadline = time.monotonic() + START_SECONDS
-    pause = threading.Event()
+    pause, direct = threading.Event(), urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"{lab.base}/api/status?token={lab.token}", timeout=2):
+            with direct.open(f"{lab.base}/api/status?token={lab.token}", timeout=2):
                 return
         except (urllib.error.URLError, OSError):
             pause.wait(0.05)

@@ -324,8 +324,10 @@ sys.exit(setup.main(["lab", "--no-browser", "--port", sys.argv[3]]))
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as sent here exist on POSIX only")
 def test_the_lab_starts_says_where_it_is_and_ends_with_its_parent(tmp_path):
+    """Also behind a proxy, which leads to nowhere here."""
     command = [sys.executable, "-c", LAB_HERE, str(ROOT / "setup_lab.py"), str(tmp_path), str(free_port())]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    behind = {**os.environ, "http_proxy": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1", "no_proxy": ""}
+    with subprocess.Popen(command, env=behind, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         address = next(line.strip() for line in process.stdout if "http://127.0.0.1:" in line)
         with urllib.request.urlopen(address, timeout=30) as answer:
             assert answer.status == 200
