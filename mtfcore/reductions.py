@@ -36,6 +36,8 @@ def _kept(t: Tensor, dims: str | Sequence[str] | None, out: str | None, about: s
     known = {dim.name: dim for dim in expect_tensor(t).dims}
     if dims is None and out is None:
         return ()
+    if isinstance(dims, (set, frozenset)):
+        dims = list(dims)  # its order does not matter here
     gone = [t.dim(name).name for name in names_of(dims)] if dims is not None else []
     kept = {name: dim for name, dim in known.items() if name not in gone}
     if out is None:

@@ -149,3 +149,9 @@ def test_names_of_configurations_stand_for_them():
     assert model.possible("tiny-lm", "ws2d", "heads", "x:2", 4) == model.possible(cfg, "ws2d", "heads", "x:2", 4)
     assert model.arguments("tiny-lm", "inputs") == model.arguments(cfg, "inputs")
     assert model.padding_words("tiny-lm", "tiny-lm") == model.padding_words(cfg, cfg)
+
+
+def test_a_set_names_dimensions_where_their_order_does_not_matter():
+    assert inside(lambda x: mtf.sum(x, {"io", "batch"}))().seconds > 0
+    with pytest.raises(mtf.LayoutError, match="got set"):
+        mtf.Sharding({"io", "batch"}, "")
